@@ -1,0 +1,1 @@
+"""capdex's bench: query sets, measures, systems and the runs that compare them."""

@@ -1,0 +1,187 @@
+"""``capdex bench``: the bench's commands, mounted through the entry point group ``capdex.commands``.
+
+Exit codes: 0 for a result, 1 for an error (or a failed check) with its message on stderr, 2 for
+wrong usage.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from capdex_engine.errors import CapdexError
+
+app = typer.Typer(no_args_is_help=True, help="Measure ranking: run query files, compare systems.")
+
+Data = Annotated[
+    Path | None,
+    typer.Option(help="Folder of documents and public sets.", envvar="CAPDEX_BENCH_DATA", show_envvar=True),
+]
+Sets = Annotated[
+    str, typer.Option(help="Groups (golden, public, merged), single sets, or folders; comma-separated.")
+]
+MeasureName = Annotated[str, typer.Option(help="Such as nDCG@10, hit@5, MRR@10, recall@5.")]
+Limit = Annotated[float, typer.Option(min=1, help="Time limit per system and set, in seconds.")]
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """End the command with exit code 1 and the message when something fails on purpose."""
+    try:
+        yield
+    except CapdexError as error:
+        typer.echo(f"error ({error.code}): {error}", err=True)
+        raise typer.Exit(1) from error
+
+
+def _say(message: str) -> None:
+    typer.echo(message, err=True)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+@app.command()
+def run(
+    queries: Annotated[Path, typer.Option(help='Rows {"id", "text"}.', metavar="FILE.jsonl")],
+    out: Annotated[Path, typer.Option(help="Run file to write.", metavar="RUN.tsv")],
+    spec: Annotated[list[Path] | None, typer.Option(help="API document; repeatable.")] = None,
+    catalog: Annotated[
+        Path | None, typer.Option(help="Rows to search instead of documents.", metavar="FILE.jsonl")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Matches per query.")] = 10,
+) -> None:
+    """Answer a query file with the production ranker.
+
+    Lines: query id, METHOD path (or catalog id), rank, score, source, with tabs between.
+    """
+    if bool(spec) == bool(catalog):
+        raise typer.BadParameter("give either --spec (repeatable) or --catalog")
+    from .commands import run_queries
+
+    with _errors():
+        run_queries(spec or [], catalog, queries, out, limit=limit, say=_say)
+
+
+@app.command()
+def quality(
+    sets: Sets = "golden",
+    systems: Annotated[str, typer.Option(help="Comma-separated; default: all of our own.")] = "",
+    data: Data = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for results, runs and tables.")] = None,
+    limit_seconds: Limit = 600.0,
+    check: Annotated[
+        Path | None, typer.Option(help="Compare with this baseline; fail on a drop beyond the noise.")
+    ] = None,
+    write_baseline: Annotated[
+        Path | None, typer.Option(help="Write the production ranker's values as a baseline.")
+    ] = None,
+) -> None:
+    """Run systems on query sets and show the measures with their intervals.
+
+    With --check, the baseline's sets and system are run, whatever else is named.
+    """
+    from .commands import check_baseline, run_quality
+
+    with _errors():
+        if check is not None:
+            page, passed = check_baseline(check, data, say=_say)
+            typer.echo(page)
+            raise typer.Exit(0 if passed else 1)
+        chosen = _names(systems)
+        page = run_quality(
+            _names(sets), chosen, data, out, limit_seconds=limit_seconds, baseline=write_baseline, say=_say
+        )
+    typer.echo(page)
+
+
+@app.command()
+def compare(
+    before: Annotated[Path, typer.Argument(help="Folder of a suite, or a run file.")],
+    after: Annotated[Path | None, typer.Argument(help="The same; default: the first folder.")] = None,
+    system: Annotated[str, typer.Option(help="System to take from BEFORE.")] = "capdex",
+    other: Annotated[str, typer.Option(help="System to take from AFTER.")] = "capdex",
+    measure: MeasureName = "nDCG@10",
+    queries: Annotated[Path | None, typer.Option(help="Query file, for run files.")] = None,
+    qrels: Annotated[Path | None, typer.Option(help="Labels, for run files.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the whole comparison as JSON.")] = None,
+) -> None:
+    """Compare two runs on the same queries: the paired interval, and which queries moved and why."""
+    from .commands import compare_runs, compare_suites
+
+    if (queries is None) != (qrels is None):
+        raise typer.BadParameter("run files need both --queries and --qrels")
+    if queries is not None and after is None:
+        raise typer.BadParameter("give two run files")
+    with _errors():
+        if queries is not None and qrels is not None and after is not None:
+            page = compare_runs(before, after, queries, qrels, measure=measure, out=out)
+        else:
+            page = compare_suites(before, after or before, system, other, measure=measure, out=out)
+    typer.echo(page)
+
+
+@app.command()
+def ablate(
+    sets: Sets = "golden",
+    data: Data = None,
+    measure: MeasureName = "nDCG@10",
+    out: Annotated[Path | None, typer.Option(help="Folder for results, runs and tables.")] = None,
+    limit_seconds: Limit = 600.0,
+) -> None:
+    """Take one thing at a time away from the production ranker and show what it costs."""
+    from .commands import run_ablations
+
+    with _errors():
+        page = run_ablations(_names(sets), data, out, measure=measure, limit_seconds=limit_seconds, say=_say)
+    typer.echo(page)
+
+
+@app.command()
+def report(
+    suite: Annotated[Path, typer.Argument(help="Folder that `quality --out` wrote.")],
+    out: Annotated[Path | None, typer.Option(help="Page to write; default: FOLDER/report.html.")] = None,
+) -> None:
+    """Write a suite as one static HTML page: tables, plots, and a browser of its queries."""
+    from .commands import write_report
+
+    with _errors():
+        written = write_report(suite, out or suite / "report.html")
+    typer.echo(str(written))
+
+
+@app.command()
+def peers(
+    sets: Sets = "golden",
+    names: Annotated[str, typer.Option("--peers", help="Comma-separated; default: all that can run.")] = "",
+    data: Data = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for results, runs and tables.")] = None,
+    python: Annotated[
+        str, typer.Option(help="Interpreter of the environment that holds them; default: this one.")
+    ] = sys.executable,
+    model: Annotated[
+        Path | None, typer.Option(help="Local sentence-transformers folder, for peers that need one.")
+    ] = None,
+    limit_seconds: Limit = 120.0,
+) -> None:
+    """Run other systems on query sets, each in its own process; slower ones are "over the limit"."""
+    from .commands import run_peers
+
+    with _errors():
+        page = run_peers(
+            _names(sets),
+            _names(names),
+            data,
+            out,
+            python=python,
+            model=model,
+            limit_seconds=limit_seconds,
+            say=_say,
+        )
+    typer.echo(page)

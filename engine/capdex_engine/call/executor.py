@@ -1,0 +1,276 @@
+"""Calls capabilities: SPEC section 3, in its order of checks."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
+
+from anyio import to_thread
+
+from capdex_engine.call.credentials import Credential, Credentials, place
+from capdex_engine.call.issues import Issue, bounded
+from capdex_engine.call.masking import Masker
+from capdex_engine.call.prepare import Draft, UndeclaredVariable, complete, draft, show
+from capdex_engine.call.response import envelope
+from capdex_engine.call.schema import SchemaChecker, UnusableSchema
+from capdex_engine.call.tool import Call, read_call, unsendable
+from capdex_engine.call.transport import Request, Response, Transport
+from capdex_engine.call.url import Target
+from capdex_engine.call.validate import check
+from capdex_engine.errors import (
+    CapdexError,
+    InvalidArguments,
+    NotExecutable,
+    UnknownCapability,
+    UpstreamError,
+)
+from capdex_engine.operation import Availability, Operation, OperationDetails
+
+MAX_RESPONSE_BYTES: Final = 4 * 1024 * 1024
+"""Default of the bytes read from an upstream."""
+MAX_ANSWER_BYTES: Final = 64 * 1024
+"""Default of the bytes of one result."""
+_CHECKERS: Final = 256
+_LARGE: Final = 128 * 1024
+"""Bytes of a response that is read in a thread of its own."""
+_REPEATABLE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY"})
+"""Idempotent by RFC 9110, section 9.2.2."""
+
+
+class Capabilities(Protocol):
+    """What calls need of a catalog."""
+
+    @property
+    def revision(self) -> str:
+        """Names the state of the catalog."""
+        ...
+
+    def get(self, name: str) -> Operation | None:
+        """Return the operation of this name or ``METHOD /path``."""
+        ...
+
+    def details(self, operation: Operation) -> OperationDetails:
+        """Return its parameters, body, server and security."""
+        ...
+
+    def arguments_schema(self, operation: Operation, *, with_body: bool = False) -> dict[str, Any]:
+        """Return the JSON Schema of its argument object."""
+        ...
+
+    def near(
+        self, name: str, *, limit: int = 3, allowed: Callable[[Operation], bool] | None = None
+    ) -> list[str]:
+        """Return similar names."""
+        ...
+
+
+_Result = TypeVar("_Result")
+Allows = Callable[[Operation], bool]
+BeforeSend = Callable[[Operation], Awaitable[None]]
+
+
+def _all(_: Operation) -> bool:
+    return True
+
+
+async def _aside(heavy: bool, work: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Do what may take long in a thread, so that the event loop stays free."""
+    return await to_thread.run_sync(work, *arguments) if heavy else work(*arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A call whose arguments fit."""
+
+    call: Call
+    operation: Operation
+    details: OperationDetails
+    draft: Draft
+    drift: bool
+
+    @property
+    def drift_fields(self) -> dict[str, Any]:
+        return {"drift": True, "schemaDigest": self.operation.schema_digest} if self.drift else {}
+
+
+class Executor:
+    """Executes capabilities of one catalog; safe to share between threads and tasks.
+
+    Args:
+        catalog: Where names are looked up.
+        transport: Owns the network.
+        credentials: Source -> security scheme -> credential.
+        clock: Monotonic seconds.
+        timeout: Seconds for one call.
+        max_response_bytes: Bytes read from an upstream.
+        max_answer_bytes: Bytes of one result, unless the call says ``maxBytes``.
+    """
+
+    def __init__(
+        self,
+        catalog: Capabilities,
+        *,
+        transport: Transport,
+        credentials: Credentials | None = None,
+        clock: Callable[[], float],
+        timeout: float = 30.0,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
+    ) -> None:
+        self._catalog = catalog
+        self._transport = transport
+        self._credentials = credentials or {}
+        self._clock = clock
+        self._timeout = timeout
+        self._max_response_bytes = max_response_bytes
+        self._max_answer_bytes = max_answer_bytes
+        self._checkers: OrderedDict[tuple[str, str, str], SchemaChecker] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def prepare(
+        self, call: Mapping[str, Any], *, allows: Allows = _all, show_credentials: bool = False
+    ) -> dict[str, Any]:
+        """Return the request of a call without sending it: ``{method, url, headers, body | bodyBase64}``.
+
+        A credential that is not held is replaced by a placeholder. Under drift, ``drift`` and the new
+        ``schemaDigest`` are added.
+
+        Args:
+            call: Input of execute_capability.
+            allows: Whether the caller may call an operation.
+            show_credentials: Show them in clear; else ``***``.
+
+        Raises:
+            InvalidRequest, UnknownCapability, NotExecutable, InvalidArguments: In this order of checks.
+        """
+        return self._dry_run(self._ready(read_call(call), allows), show_credentials)
+
+    async def execute(
+        self, call: Mapping[str, Any], *, allows: Allows = _all, before_send: BeforeSend | None = None
+    ) -> dict[str, Any]:
+        """Call a capability and return the result of SPEC section 3 (of a dry run, what is prepared).
+
+        Args:
+            call: Input of execute_capability.
+            allows: Whether the caller may call an operation; may be asked in another thread.
+            before_send: Awaited last of all before the request is sent, never for a dry run; what it raises
+                ends the call (quota, audit).
+
+        Raises:
+            InvalidRequest, UnknownCapability, NotExecutable, InvalidArguments, MissingCredentials: In this
+                order of checks.
+            UpstreamError, AddressRefused: From the transport; credentials are masked in them.
+        """
+        read = read_call(call)
+        ready = await _aside(isinstance(read.body, dict | list), self._ready, read, allows)
+        if ready.call.dry_run:
+            return self._dry_run(ready, show_credentials=False)
+        placements = place(ready.operation, ready.details, self._held(ready.operation))
+        if before_send is not None:
+            await before_send(ready.operation)
+        masker = Masker(secret for placement in placements for secret in placement.secrets)
+        started = self._clock()
+        response = await self._send(complete(ready.draft, placements), ready.operation, masker)
+        elapsed = round((self._clock() - started) * 1000)
+        answer = partial(
+            envelope,
+            response,
+            masker,
+            operation=ready.operation,
+            max_bytes=ready.call.max_bytes or self._max_answer_bytes,
+            extra={"elapsedMs": elapsed, "revision": self._catalog.revision, **ready.drift_fields},
+        )
+        return await _aside(len(response.body) > _LARGE, answer)
+
+    def _dry_run(self, ready: _Ready, show_credentials: bool) -> dict[str, Any]:
+        placements = place(ready.operation, ready.details, self._held(ready.operation), dry_run=True)
+        request = complete(ready.draft, placements, masked=not show_credentials)
+        return {**show(request), **ready.drift_fields}
+
+    async def _send(self, request: Request, operation: Operation, masker: Masker) -> Response:
+        try:
+            return await self._transport(
+                request, source=operation.source, timeout=self._timeout, max_bytes=self._max_response_bytes
+            )
+        except CapdexError as error:
+            error.message = masker.text(error.message)
+            error.args = (error.message,)
+            error.details = masker.json(error.details)
+            error.capability = operation.name
+            error.retryable = isinstance(error, UpstreamError) and operation.method in _REPEATABLE
+            raise
+
+    def _held(self, operation: Operation) -> Mapping[str, Credential]:
+        return self._credentials.get(operation.source, {})
+
+    def _ready(self, call: Call, allows: Allows) -> _Ready:
+        operation = self._permitted(call.name, allows)
+        details = self._callable(operation)
+        drift = call.schema_digest is not None and call.schema_digest != operation.schema_digest
+        try:
+            drafted, issues = self._draft(operation, details, call)
+        except (UnusableSchema, UndeclaredVariable) as error:
+            raise NotExecutable(operation.name, str(error)) from None
+        if issues:
+            raise self._invalid(operation, bounded(issues), drift)
+        return _Ready(call, operation, details, drafted, drift)
+
+    def _permitted(self, name: str, allows: Allows) -> Operation:
+        operation = self._catalog.get(name)
+        if operation is None or not allows(operation):
+            raise UnknownCapability(name, suggestions=self._catalog.near(name, allowed=allows))
+        return operation
+
+    def _callable(self, operation: Operation) -> OperationDetails:
+        if operation.availability in {Availability.KEPT_OUT, Availability.NO_SERVER}:
+            raise NotExecutable(operation.name, operation.reason or "it is not callable")
+        details = self._catalog.details(operation)
+        if details.base_url is None:
+            raise NotExecutable(operation.name, "its document names no usable server: configure one")
+        return details
+
+    def _draft(
+        self, operation: Operation, details: OperationDetails, call: Call
+    ) -> tuple[Draft, list[Issue]]:
+        checker = self._checker(operation, details)
+        wrong = unsendable(call)
+        if wrong:
+            return Draft(operation.method, "", Target("/", ""), (), (), (), None), wrong
+        arguments, issues = check(details, call, checker)
+        drafted, further = draft(operation, details, arguments, checker)
+        return drafted, issues + further
+
+    def _checker(self, operation: Operation, details: OperationDetails) -> SchemaChecker:
+        key = (operation.source, operation.name, operation.schema_digest)
+        with self._lock:
+            found = self._checkers.get(key)
+            if found is None:
+                found = self._checkers[key] = SchemaChecker(details.definitions)
+                if len(self._checkers) > _CHECKERS:
+                    self._checkers.popitem(last=False)
+            self._checkers.move_to_end(key)
+            return found
+
+    def _invalid(self, operation: Operation, issues: list[Issue], drift: bool) -> InvalidArguments:
+        schema = self._catalog.arguments_schema(operation, with_body=True)
+        extra = {"schemaDigest": operation.schema_digest, "changes": _changes(issues)} if drift else {}
+        return InvalidArguments(operation.name, issues, schema, drift=drift, **extra)
+
+
+def _changes(issues: list[Issue]) -> dict[str, list[str]]:
+    """Say what changed, as far as the issues tell without the old schema."""
+    return {
+        "nowRequired": [each["in"] + each["pointer"] for each in issues if each["keyword"] == "required"],
+        "noLongerKnown": [
+            each["in"] + each["pointer"] for each in issues if each["keyword"] == "additionalProperties"
+        ],
+        "otherwise": [
+            each["in"] + each["pointer"]
+            for each in issues
+            if each["keyword"] not in {"required", "additionalProperties"}
+        ],
+    }

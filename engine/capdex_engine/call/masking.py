@@ -1,0 +1,78 @@
+"""Keeps credentials out of what comes back."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from capdex_engine.call.credentials import MASK
+
+MIN_LENGTH: Final = 6
+"""Shorter credentials are not masked: they would blot out innocent text."""
+
+
+class Masker:
+    """Replaces exact occurrences of secrets: raw, percent-encoded, base64, JSON-escaped.
+
+    ``hit`` tells whether anything was replaced.
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        long = sorted({secret for secret in secrets if len(secret) >= MIN_LENGTH}, key=len, reverse=True)
+        forms = [form for secret in long for form in _forms(secret)]
+        self._pattern = re.compile(b"|".join(forms), re.DOTALL) if forms else None
+        self.hit = False
+
+    def data(self, data: bytes) -> bytes:
+        """Return ``data`` with every secret replaced."""
+        if self._pattern is None:
+            return data
+        masked, count = self._pattern.subn(MASK.encode(), data)
+        self.hit = self.hit or count > 0
+        return masked
+
+    def text(self, text: str) -> str:
+        """Return ``text`` with every secret replaced."""
+        if self._pattern is None:
+            return text
+        return self.data(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def json(self, value: Any) -> Any:
+        """Return a JSON value with every secret in its names and values replaced."""
+        if self._pattern is None:
+            return value
+        # Every form that a string can hold a secret in is in the pattern as JSON writes it, too.
+        written = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        return self._json(value) if self._pattern.search(written) else value
+
+    def _json(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self.text(key): self._json(member) for key, member in value.items()}
+        if isinstance(value, list):
+            return [self._json(item) for item in value]
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return MASK if self.text(json.dumps(value)) == MASK else value
+        return value
+
+
+def _forms(secret: str) -> list[bytes]:
+    """Return patterns of the forms of a secret, the longest first."""
+    raw = secret.encode("utf-8", "surrogatepass")
+    encoded = {base64.b64encode(raw), base64.urlsafe_b64encode(raw)}
+    escaped = {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]} - {secret}
+    return [
+        *(re.escape(form.encode()) for form in escaped),
+        *(re.escape(form.rstrip(b"=")) + b"(?:=|%3[dD]){0,2}" for form in encoded),
+        # Each byte as it is or percent-encoded covers every encoder's own set of safe characters.
+        b"".join(_byte(byte) for byte in raw),
+    ]
+
+
+def _byte(byte: int) -> bytes:
+    plain = rb"[ +]" if byte == 0x20 else re.escape(bytes([byte]))
+    return b"(?:%s|(?i:%%%02x))" % (plain, byte)

@@ -1,0 +1,240 @@
+"""The catalog: every operation of every source, immutable, under one revision."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from capdex_engine.catalog import schemas
+from capdex_engine.catalog.assemble import Shelf
+from capdex_engine.catalog.document import Document, load_document
+from capdex_engine.catalog.names import assign_names
+from capdex_engine.catalog.near import NearNames
+from capdex_engine.catalog.report import KeptOut, LoadReport, Remark, SourceReport, group_not_callable
+from capdex_engine.catalog.source import Source
+from capdex_engine.documents import Retrieve
+from capdex_engine.errors import ConfigurationError, DocumentError
+from capdex_engine.operation import Availability, Operation, OperationDetails
+
+MAX_PARSED_DETAILS: Final = 1024
+"""Operations whose details stay parsed in memory."""
+REVISION_LENGTH: Final = 16
+
+RetrieveFor = Callable[[Source], Retrieve | None]
+Clock = Callable[[], float]
+
+
+class Catalog:
+    """What the sources offer. Build it with :func:`build_catalog`.
+
+    Args:
+        operations: Of all sources, searchable or not, under their final names.
+        shelves: Source name -> where its details come from.
+        report: What became of every source.
+    """
+
+    def __init__(
+        self, operations: Iterable[Operation], shelves: dict[str, Shelf], report: LoadReport
+    ) -> None:
+        everything = sorted(operations, key=lambda operation: operation.name)
+        self.operations = tuple(op for op in everything if op.availability is not Availability.KEPT_OUT)
+        self.kept_out = tuple(op for op in everything if op.availability is Availability.KEPT_OUT)
+        self.report = report
+        self.revision = _revision(everything)
+        self._shelves = shelves
+        self._by_name = {operation.name: operation for operation in everything}
+        self._by_key = _unique_keys(everything)
+        self._details = lru_cache(maxsize=MAX_PARSED_DETAILS)(self._load_details)
+        self._near: NearNames | None = None
+
+    def get(self, name: str) -> Operation | None:
+        """Return the operation of this name, else of this ``METHOD /path`` where that is unique.
+
+        Operations that are kept out are found too; ``availability`` tells.
+        """
+        found = self._by_name.get(name)
+        if found is not None:
+            return found
+        method, _, path = name.partition(" ")
+        return self._by_key.get(f"{method.upper()} {path.strip()}")
+
+    def details(self, operation: Operation) -> OperationDetails:
+        """Return schemas, server and security of an operation; empty for one whose structure is broken."""
+        return self._details(operation.source, operation.details_id)
+
+    def body_schema(self, operation: Operation) -> dict[str, Any] | None:
+        """Return the self-contained schema of the preferred media type; ``None`` without a body."""
+        return schemas.body_schema(self.details(operation))
+
+    def arguments_schema(self, operation: Operation, *, with_body: bool = False) -> dict[str, Any]:
+        """Return one JSON Schema for the argument object: the parameter slots and, if asked, the body."""
+        return schemas.arguments_schema(self.details(operation), with_body=with_body)
+
+    def near(
+        self, name: str, *, limit: int = 3, allowed: Callable[[Operation], bool] | None = None
+    ) -> list[str]:
+        """Return names of searchable operations near to ``name``, the nearest first."""
+        if self._near is None:
+            self._near = NearNames(self.operations)
+        return self._near.find(name, limit, allowed)
+
+    def describe(self, operation: Operation) -> dict[str, Any]:
+        """Return the row of ``capdex catalog list --json``."""
+        return {
+            "name": operation.name,
+            "source": operation.source,
+            "method": operation.method,
+            "path": operation.path,
+            "pathParams": list(operation.path_params),
+            "queryParams": list(operation.query_params),
+            "headerParams": list(operation.header_params),
+            "cookieParams": list(operation.cookie_params),
+            "hasBody": operation.has_body,
+            "bodySchema": self.body_schema(operation),
+            "schemaDigest": operation.schema_digest,
+            "summary": operation.summary,
+            "executable": operation.executable,
+            "reason": operation.reason,
+        }
+
+    def _load_details(self, source: str, details_id: int) -> OperationDetails:
+        shelf = self._shelves.get(source)
+        return OperationDetails() if shelf is None else shelf.details(details_id)
+
+
+@dataclass(slots=True)
+class _Loaded:
+    source: Source
+    document: Document | None = None
+    error: DocumentError | None = None
+    seconds: float = 0.0
+
+
+def build_catalog(
+    sources: Sequence[Source],
+    *,
+    retrieve: RetrieveFor | None = None,
+    cache: Path | None = None,
+    clock: Clock = time.perf_counter,
+) -> Catalog:
+    """Read all sources into one catalog.
+
+    A document that cannot be used is in ``report`` with its error; the others load.
+
+    Args:
+        sources: With distinct names.
+        retrieve: Source -> reader of the other files that its document refers to; without one, or
+            where it answers ``None``, such references are refused.
+        cache: Folder for read documents; without one everything stays in memory.
+        clock: Seconds, for the report.
+
+    Raises:
+        ConfigurationError: Two sources have one name.
+    """
+    _check_names(sources)
+    loaded = [_load(source, retrieve, cache, clock) for source in sources]
+    shelves = {each.source.name: Shelf(each.source, each.document) for each in loaded if each.document}
+    nameables = {name: shelf.nameables() for name, shelf in shelves.items()}
+    names = iter(assign_names([item for items in nameables.values() for item in items]))
+    made: list[Operation] = []
+    reports: list[SourceReport] = []
+    for each in loaded:
+        operations: list[Operation] = []
+        remarks: list[Remark] = []
+        if each.source.name in shelves:
+            own = [next(names) for _ in nameables[each.source.name]]
+            operations, remarks = shelves[each.source.name].operations(own)
+        made += operations
+        reports.append(_report(each, operations, remarks))
+    for shelf in shelves.values():
+        shelf.let_go()
+    return Catalog(made, shelves, LoadReport(tuple(reports)))
+
+
+def _check_names(sources: Sequence[Source]) -> None:
+    counts = Counter(source.name for source in sources)
+    twice = sorted(name for name, count in counts.items() if count > 1)
+    if twice:
+        raise ConfigurationError(
+            f"Two sources are named {twice[0]!r}. Give each source a name of its own in capdex.toml, "
+            "or rename one of the files."
+        )
+
+
+def _load(source: Source, retrieve: RetrieveFor | None, cache: Path | None, clock: Clock) -> _Loaded:
+    loaded = _Loaded(source)
+    start = clock()
+    try:
+        loaded.document = load_document(source, None if retrieve is None else retrieve(source), cache)
+    except DocumentError as error:
+        loaded.error = error
+    except RecursionError:
+        loaded.error = DocumentError("The document is nested too deeply.", location=source.location)
+    loaded.seconds = clock() - start
+    return loaded
+
+
+def _report(loaded: _Loaded, operations: Sequence[Operation], remarks: Sequence[Remark]) -> SourceReport:
+    source, document = loaded.source, loaded.document
+    common: dict[str, Any] = {
+        "source": source.name,
+        "location": source.location,
+        "seconds": loaded.seconds,
+        "size": len(source.data),
+        "error": loaded.error,
+    }
+    if document is None:
+        return SourceReport(**common)
+    record = document.record
+    kept_out = [_kept_out(op, record.operations[op.details_id].pointer) for op in operations if _is_out(op)]
+    return SourceReport(
+        **common,
+        title=record.title,
+        operations=sum(not _is_out(operation) for operation in operations),
+        kept_out=(*kept_out, *record.outside),
+        not_callable=group_not_callable(operations),
+        warnings=(*record.warnings, *remarks),
+        cached=document.cached,
+    )
+
+
+def _is_out(operation: Operation) -> bool:
+    return operation.availability is Availability.KEPT_OUT
+
+
+def _kept_out(operation: Operation, pointer: str) -> KeptOut:
+    reason = operation.reason or ""
+    return KeptOut("operation", operation.method, operation.path, reason, pointer, operation.name)
+
+
+def _unique_keys(operations: Iterable[Operation]) -> dict[str, Operation]:
+    found: dict[str, Operation | None] = {}
+    for operation in operations:
+        found[operation.key] = None if operation.key in found else operation
+    return {key: operation for key, operation in found.items() if operation is not None}
+
+
+def _revision(operations: Iterable[Operation]) -> str:
+    mark = sha256()
+    for operation in operations:
+        parts = (
+            operation.name,
+            operation.key,
+            operation.schema_digest,
+            operation.api_title,
+            operation.summary,
+            operation.description,
+            "deprecated" if operation.deprecated else "",
+            *operation.tags,
+            *operation.keywords,
+            operation.availability.value,
+            operation.reason or "",
+        )
+        mark.update("\x1f".join(parts).encode("utf-8", "surrogatepass") + b"\n")
+    return mark.hexdigest()[:REVISION_LENGTH]

@@ -1,0 +1,92 @@
+"""Names in a query: exact names, operationIds and ``METHOD /path`` are found, not ranked."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from capdex_engine.operation import Operation
+from capdex_engine.text import STOP_WORDS, identifier_key
+
+_ENDPOINT: Final = re.compile(
+    r"\b(GET|PUT|POST|DELETE|OPTIONS|HEAD|PATCH|TRACE|QUERY|MCP|SKILL)\s+((?:\w+:/)?/\S*)", re.IGNORECASE
+)
+_CHUNK: Final = re.compile(r"[^\s,;:!?\"'`()\[\]<>]+")
+_IDENTIFIER: Final = re.compile(r"[a-z0-9][A-Z]|\w[_./:-]+\w")
+"""What marks a word as somebody's identifier: an inner capital or separator."""
+_BETWEEN: Final = STOP_WORDS | {"call", "use", "run", "then"}
+"""Words that may stand between names without making the query a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Operations that a query names; positions, each once."""
+
+    whole: tuple[int, ...] = ()
+    """The query is their name and nothing else."""
+    among: tuple[int, ...] = ()
+    """Their names stand among other words, in this order."""
+
+
+class ExactNames:
+    """Looks names up under :func:`~capdex_engine.text.identifier_key`, any casing and separators."""
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        self._names: dict[str, list[int]] = defaultdict(list)
+        self._paths: dict[tuple[str, int], list[tuple[tuple[str | None, ...], int]]] = defaultdict(list)
+        for row, operation in enumerate(operations):
+            for key in {identifier_key(n) for n in (operation.name, operation.operation_id or "") if n}:
+                self._names[key].append(row)
+            if operation.method and operation.path:
+                parts = _template(operation.path)
+                for method in (operation.method, ""):
+                    self._paths[method, len(parts)].append((parts, row))
+
+    def find(self, query: str) -> Named:
+        """Return what ``query`` names: by the whole of it, and by words that look like identifiers."""
+        whole = self._whole(query.strip().strip("\"'`"))
+        among = dict.fromkeys(row for row in self._among(query) if row not in whole)
+        return Named(tuple(whole), tuple(among))
+
+    def _whole(self, query: str) -> list[int]:
+        if endpoint := _ENDPOINT.fullmatch(query):
+            return self._endpoint(endpoint[1].upper(), endpoint[2])
+        if query.startswith("/") and " " not in query:
+            return self._endpoint("", query)
+        key = identifier_key(query)
+        return list(self._names.get(key, ())) if key else []
+
+    def _among(self, query: str) -> Iterable[int]:
+        for endpoint in _ENDPOINT.finditer(query):
+            yield from self._endpoint(endpoint[1].upper(), endpoint[2].rstrip(".,;:!?\"'`)"))
+        chunks = [c.strip(".") for c in _CHUNK.findall(query)]
+        only_names = all(self._is_name(c) or c.casefold() in _BETWEEN for c in chunks)
+        for chunk in chunks:
+            if only_names or _IDENTIFIER.search(chunk):
+                yield from self._names.get(identifier_key(chunk), ())
+
+    def _is_name(self, chunk: str) -> bool:
+        return identifier_key(chunk) in self._names
+
+    def _endpoint(self, method: str, path: str) -> list[int]:
+        """Return the operations of an endpoint: its template first, else what its concrete path fits."""
+        wanted = _template(path)
+        rows = self._paths.get((method, len(wanted)), ())
+        same = [row for parts, row in rows if parts == wanted]
+        if same:
+            return same
+        fitting = [(parts.count(None), row) for parts, row in rows if _fits(wanted, parts)]
+        return [row for holes, row in fitting if holes == min(fitting)[0]]
+
+
+def _template(path: str) -> tuple[str | None, ...]:
+    """Return the segments, case folded; ``None`` for one that holds a placeholder, whatever its name."""
+    bare = path if "{" in path.partition("?")[2] else path.partition("?")[0]
+    return tuple(None if "{" in s else s.casefold() for s in bare.strip("/").split("/"))
+
+
+def _fits(concrete: tuple[str | None, ...], template: tuple[str | None, ...]) -> bool:
+    return all(t is None or t == c for c, t in zip(concrete, template, strict=True))

@@ -1,0 +1,117 @@
+"""What the blend sees of a request and an operation: numbers between -1 and 1, named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capdex_engine.operation import Operation
+from capdex_engine.rank.intent import method_agreement, method_numbers, wants_many
+from capdex_engine.rank.lexical import BIT, LexicalIndex, Terms
+from capdex_engine.text import tokens, words
+
+FEATURES: Final = (
+    "meaning",  # cosine of request and operation
+    "words",  # BM25F over the rarity of the whole request
+    "words_share",  # BM25F over the best BM25F of this request
+    "name_fill",  # rarity of the name's words that the request holds, over that of the whole name
+    "method",  # whether the HTTP method suits the first verb
+    "collection",  # whether a request for many meets a path that ends without a placeholder
+    "deprecated",
+)
+GATES: Final = ("always", "short", "known", "best_words", "best_meaning", "foreign")
+"""What decides how much each feature counts, per request:
+
+``short``: 1 / number of words. ``known``: share of the request's rarity that the catalog knows.
+``best_words``, ``best_meaning``: the best value of the feature among the candidates.
+``foreign``: share of letters outside ASCII.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing asked for, as both indexes see it."""
+
+    text: str
+    vector: NDArray[np.float32]
+    terms: Terms
+
+
+class FeatureReader:
+    """Describes candidates of a need; holds what is fixed per operation."""
+
+    def __init__(self, operations: Sequence[Operation], lexical: LexicalIndex) -> None:
+        self._lexical = lexical
+        self._methods = method_numbers(operations)
+        self._deprecated = np.array([o.deprecated for o in operations], dtype=np.float32)
+        self._item = np.array([o.path.rstrip("/").endswith("}") for o in operations], dtype=bool)
+        self._has_path = np.array([bool(o.path) for o in operations], dtype=bool)
+        self._name_rarity = np.array([self._rarity(o) for o in operations], dtype=np.float32)
+
+    def _rarity(self, operation: Operation) -> float:
+        return max(lexical_rarity(self._lexical, tokens(operation.name)), 1e-6)
+
+    def read(
+        self,
+        need: Need,
+        rows: NDArray[np.int64],
+        scores: NDArray[np.float32],
+        similarities: NDArray[np.float32],
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return features, shape (rows, FEATURES), and gates, shape (GATES,).
+
+        Args:
+            need: The request, or a part of it.
+            rows: The candidates' numbers.
+            scores: BM25F of every operation.
+            similarities: Cosine of each candidate.
+        """
+        masks = self._lexical.hits(need.terms, rows)
+        idf = self._lexical.postings.idf[list(need.terms.known)]
+        total = max(need.terms.total_idf, 1e-6)
+        columns = {
+            "meaning": similarities,
+            "words": scores[rows] / total,
+            "words_share": scores[rows] / max(float(scores[rows].max(initial=0.0)), 1e-6),
+            "name_fill": np.minimum(_covered(masks, idf, BIT["name"]) / self._name_rarity[rows], 1.0),
+            "method": method_agreement(need.text)[self._methods[rows]],
+            "collection": self._collection(need.text, rows),
+            "deprecated": self._deprecated[rows],
+        }
+        features = np.stack([columns[name] for name in FEATURES], axis=1).astype(np.float32)
+        return features, self._gates(need, features)
+
+    def _collection(self, text: str, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        if not wants_many(text):
+            return np.zeros(len(rows), dtype=np.float32)
+        return np.where(self._has_path[rows], np.where(self._item[rows], -1.0, 1.0), 0.0).astype(np.float32)
+
+    def _gates(self, need: Need, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        known = float(self._lexical.postings.idf[list(need.terms.known)].sum())
+        letters = [c for c in need.text if c.isalpha()]
+        return np.array(
+            [
+                1.0,
+                1.0 / max(len(words(need.text)), 1),
+                min(known / max(need.terms.total_idf, 1e-6), 1.0),
+                features[:, FEATURES.index("words")].max(initial=0.0),
+                features[:, FEATURES.index("meaning")].max(initial=0.0),
+                sum(not c.isascii() for c in letters) / max(len(letters), 1),
+            ],
+            dtype=np.float32,
+        )
+
+
+def lexical_rarity(index: LexicalIndex, found: Sequence[str]) -> float:
+    """Return the summed idf of distinct tokens that the index knows."""
+    postings = index.postings
+    return float(sum(postings.idf[postings.vocabulary[t]] for t in set(found) if t in postings.vocabulary))
+
+
+def _covered(masks: NDArray[np.uint16], idf: NDArray[np.float32], bits: int) -> NDArray[np.float32]:
+    covered: NDArray[np.float32] = idf @ ((masks & bits) != 0)
+    return covered

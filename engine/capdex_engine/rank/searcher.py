@@ -1,0 +1,208 @@
+"""Finds the operations that a request means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capdex_engine.operation import Operation
+from capdex_engine.rank.blend import probabilities, utilities
+from capdex_engine.rank.dense import DenseIndex, operation_text
+from capdex_engine.rank.exact import ExactNames, Named
+from capdex_engine.rank.features import FEATURES, FeatureReader, Need
+from capdex_engine.rank.lexical import LexicalIndex, top
+from capdex_engine.rank.needs import split_needs
+from capdex_engine.rank.twins import deal_by_field, field_tiers, twin_groups
+from capdex_engine.rank.weights import FLOOR
+
+if TYPE_CHECKING:
+    from capdex_engine.encode import Encoder, VectorStore
+
+CANDIDATES: Final = 150
+"""Taken from each index; what neither has among its first 150 is no match."""
+CONTEXT: Final = 0.5
+"""Share of the whole request's vector that a clause keeps, so that it stays in its context."""
+WHOLE: Final = 1.0
+"""Score of an operation whose name is the query."""
+AMONG: Final = 0.97
+"""Score of an operation whose name stands among other words."""
+
+HINT_NOTHING: Final = (
+    "Nothing fits. Say the action and the object in a few plain words (for example 'create an invoice'), "
+    "or leave out the source and readOnly filters."
+)
+HINT_NO_WORDS: Final = (
+    "The query holds no words to search by. Name the action and the object, such as 'list users'."
+)
+HINT_WEAK: Final = "No match is certain. Compare the summaries before you call one, or search in other words."
+_WEAK: Final = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One operation found; ``parts`` holds the features that its score was made of."""
+
+    operation: Operation
+    score: float
+    parts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Hits, best first, and what to try where nothing or nothing certain was found."""
+
+    hits: tuple[Hit, ...]
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    features: NDArray[np.float32]
+
+
+class Searcher:
+    """Searches a fixed sequence of operations; safe to share between threads.
+
+    Args:
+        operations: What can be found, in any order; the result does not depend on it.
+        encoder: Turns a request into a vector of the same space as ``vectors``.
+        vectors: One row per operation, normalised, of :func:`operation_text`.
+    """
+
+    def __init__(
+        self, operations: Sequence[Operation], encoder: Encoder, *, vectors: NDArray[np.float32]
+    ) -> None:
+        if len(operations) != len(vectors):
+            raise ValueError(f"{len(operations)} operations need as many vectors, not {len(vectors)}")
+        # Inside, everything stands in the order of names: ties fall the same way for any input order.
+        self._order = np.array(
+            sorted(range(len(operations)), key=lambda i: (operations[i].name, operations[i].key)),
+            dtype=np.int64,
+        )
+        self._operations = tuple(operations[i] for i in self._order)
+        self._encoder = encoder
+        self._lexical = LexicalIndex(self._operations)
+        self._dense = DenseIndex(vectors[self._order])
+        self._exact = ExactNames(self._operations)
+        self._reader = FeatureReader(self._operations, self._lexical)
+        self._twins = twin_groups(self._operations)
+
+    @classmethod
+    def build(
+        cls,
+        operations: Sequence[Operation],
+        encoder: Encoder,
+        *,
+        store: VectorStore | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Searcher:
+        """Encode the operations, through ``store`` where one is given, and index them."""
+        texts = [operation_text(o) for o in operations]
+        if not texts:
+            vectors = np.zeros((0, encoder.dimension), dtype=np.float32)
+        else:
+            vectors = store.encode(texts, progress=progress) if store else encoder.encode(texts)
+        return cls(operations, encoder, vectors=vectors)
+
+    def search(self, query: str, *, limit: int = 5, allowed: NDArray[np.bool_] | None = None) -> SearchResult:
+        """Return at most ``limit`` hits among the allowed operations.
+
+        Args:
+            query: The request, in the caller's own words.
+            limit: How many hits at most.
+            allowed: ``allowed[i]`` says whether ``operations[i]`` may be found; all when ``None``.
+        """
+        may = None if allowed is None else allowed[self._order]
+        named = self._permitted(self._exact.find(query), may)
+        terms = self._lexical.terms(query)
+        if not (named.whole or named.among or terms.total_idf > 0):
+            return SearchResult((), HINT_NO_WORDS)
+        if not self._operations or (may is not None and not may.any()):
+            return SearchResult((), HINT_NOTHING)
+        rankings = [self._rank(need, may) for need in self._needs(query)]
+        return self._result(_with_names(_merge(rankings, limit), named, limit), named)
+
+    def _permitted(self, named: Named, may: NDArray[np.bool_] | None) -> Named:
+        if may is None:
+            return named
+        return Named(tuple(r for r in named.whole if may[r]), tuple(r for r in named.among if may[r]))
+
+    def _needs(self, query: str) -> list[Need]:
+        """Return the request itself and, where it asks for several things, each of them."""
+        clauses = split_needs(query)
+        texts = [query, *clauses] if len(clauses) > 1 else [query]
+        vectors = self._encoder.encode(texts)
+        inside = vectors[1:] + CONTEXT * vectors[0]
+        inside /= np.maximum(np.linalg.norm(inside, axis=1, keepdims=True), 1e-9)
+        return [
+            Need(text, vector, self._lexical.terms(text))
+            for text, vector in zip(texts, [vectors[0], *inside], strict=True)
+        ]
+
+    def describe(
+        self, need: Need, may: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
+        """Return a need's candidates, their features and the gates (:mod:`capdex_engine.rank.features`)."""
+        scores = self._lexical.scores(need.terms)
+        rows = np.union1d(top(scores, CANDIDATES, may), self._dense.search(need.vector, CANDIDATES, may))
+        features, gates = self._reader.read(need, rows, scores, self._dense.similarities(need.vector, rows))
+        return rows, features, gates
+
+    def _rank(self, need: Need, may: NDArray[np.bool_] | None) -> _Ranked:
+        rows, features, gates = self.describe(need, may)
+        scores = np.round(probabilities(utilities(features, gates), gates), 4)
+        groups = self._twins[rows]
+        if (groups >= 0).any():
+            idf = self._lexical.postings.idf[list(need.terms.known)]
+            tiers = field_tiers(self._lexical.hits(need.terms, rows), idf)
+            scores = np.round(deal_by_field(scores, tiers, groups), 4)
+        order = np.lexsort((rows, -scores))
+        return _Ranked(rows[order], scores[order], features[order])
+
+    def _result(self, found: list[tuple[float, int, Mapping[str, float]]], named: Named) -> SearchResult:
+        if not found or (found[0][0] < FLOOR):
+            return SearchResult((), HINT_NOTHING)
+        hits = tuple(Hit(self._operations[row], score, parts) for score, row, parts in found)
+        return SearchResult(hits, HINT_WEAK if hits[0].score < _WEAK else None)
+
+
+Found = tuple[float, int, Mapping[str, float]]
+
+
+def _merge(rankings: Sequence[_Ranked], limit: int) -> list[Found]:
+    """Take the needs' best in turn until ``limit``; each operation with the best score any need gave it."""
+    best: dict[int, Found] = {}
+    for ranking in rankings:
+        for i in range(min(len(ranking.rows), 4 * limit)):
+            row, score = int(ranking.rows[i]), float(ranking.scores[i])
+            if row not in best or score > best[row][0]:
+                best[row] = (score, row, dict(zip(FEATURES, ranking.features[i].tolist(), strict=True)))
+    chosen = _in_turn(rankings[1:] or rankings, limit)
+    return sorted((best[row] for row in chosen), key=lambda f: (-f[0], f[1]))
+
+
+def _in_turn(rankings: Sequence[_Ranked], limit: int) -> list[int]:
+    chosen: dict[int, None] = {}
+    for place in range(max((len(r.rows) for r in rankings), default=0)):
+        for ranking in rankings:
+            if place < min(len(ranking.rows), 4 * limit) and len(chosen) < limit:
+                chosen.setdefault(int(ranking.rows[place]))
+        if len(chosen) >= limit:
+            break
+    return list(chosen)
+
+
+def _with_names(found: list[Found], named: Named, limit: int) -> list[Found]:
+    """Put what the query names first, and keep a place for each."""
+    given = {row: AMONG for row in named.among} | {row: WHOLE for row in named.whole}
+    parts = {row: p for _, row, p in found}
+    exact = [(score, row, {**parts.get(row, {}), "exact": 1.0}) for row, score in given.items()]
+    rest = [f for f in found if f[1] not in given]
+    ordered = sorted([*exact, *rest], key=lambda f: (-f[0], f[1]))
+    return ordered[:limit]

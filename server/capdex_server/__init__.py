@@ -1,0 +1,1 @@
+"""capdex's server: the MCP endpoint, its REST twins and the command line."""

@@ -1,0 +1,122 @@
+"""The HTTP application: MCP at ``/mcp/agent``, REST twins beside it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import anyio
+from fastapi import FastAPI
+from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
+from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from starlette.datastructures import Headers
+from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from capdex_engine import __version__
+from capdex_engine.errors import CapdexError
+from capdex_server.agent import build_server
+from capdex_server.callers import Callers
+from capdex_server.config import Settings
+from capdex_server.live import Live
+from capdex_server.middleware import HostGuard, LoopbackOnly, ScopeGuard, WholeRequest, scope_of_call
+from capdex_server.rest import build_router, on_error
+from capdex_server.service import Service
+from capdex_server.tools import TOOL_SCOPES, tools_for
+
+
+def create_app(live: Live, settings: Settings) -> FastAPI:
+    """Return the application; its first catalog is built once it has started, if there is none.
+
+    Raises:
+        ConfigurationError: No caller is configured and the host is not loopback.
+    """
+    callers = Callers(settings)
+    service = Service(live, settings)
+    # Host and Origin are checked for every route by HostGuard, not by mcp's own settings.
+    manager = StreamableHTTPSessionManager(
+        build_server(service, callers.current),
+        json_response=True,
+        stateless=True,
+        max_request_body_size=settings.limits.max_request_bytes,
+    )
+    app = FastAPI(
+        title="capdex",
+        version=__version__,
+        description="Find API operations by what you want to do, and call them.",
+        lifespan=_lifespan(live, manager),
+        redirect_slashes=False,
+        # FastAPI's own pages load scripts from other hosts.
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.include_router(build_router(service, callers))
+    app.add_exception_handler(CapdexError, on_error)
+    _add_agent(app, service, callers, manager)
+    _add_middleware(app, callers, settings)
+    return app
+
+
+def _lifespan(
+    live: Live, manager: StreamableHTTPSessionManager
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with manager.run(), anyio.create_task_group() as tasks:
+            if not live.ready:
+                tasks.start_soon(live.reload)
+            yield
+            tasks.cancel_scope.cancel()
+
+    return lifespan
+
+
+def _add_agent(
+    app: FastAPI, service: Service, callers: Callers, manager: StreamableHTTPSessionManager
+) -> None:
+    endpoint: ASGIApp = AgentEndpoint(StreamableHTTPASGIApp(manager), service, callers)
+    if callers.anonymous is None:
+        endpoint = RequireAuthMiddleware(ScopeGuard(endpoint, scope_of_call(TOOL_SCOPES)), [])
+    for path in ("/mcp/agent", "/mcp/agent/"):
+        app.router.routes.append(Route(path, endpoint=endpoint, methods=["GET", "POST"]))
+
+
+def _add_middleware(app: FastAPI, callers: Callers, settings: Settings) -> None:
+    """Add from the inside out."""
+    app.add_middleware(AuthContextMiddleware)
+    app.add_middleware(AuthenticationMiddleware, backend=BearerAuthBackend(callers))
+    app.add_middleware(WholeRequest, max_bytes=settings.limits.max_request_bytes)
+    own = f"[{settings.host}]" if ":" in settings.host else settings.host
+    app.add_middleware(HostGuard, hosts=(own, *settings.allowed_hosts), origins=settings.allowed_origins)
+    if callers.anonymous is not None:
+        app.add_middleware(LoopbackOnly)
+
+
+class AgentEndpoint:
+    """``/mcp/agent``: POST speaks MCP; GET tells a program which tools there are."""
+
+    def __init__(self, mcp: ASGIApp, service: Service, callers: Callers) -> None:
+        self._mcp = mcp
+        self._service = service
+        self._callers = callers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Dispatch by method."""
+        if scope["method"] == "POST":
+            return await self._mcp(scope, receive, send)
+        response = await self._discovery(Headers(scope=scope).get("accept", ""))
+        await response(scope, receive, send)
+
+    async def _discovery(self, accept: str) -> Response:
+        kinds = {kind.partition(";")[0].strip().lower() for kind in accept.split(",")}
+        if not kinds & {"", "*/*", "application/*", "application/json"}:
+            # There is no stream to listen to: the server is stateless.
+            status = 405 if "text/event-stream" in kinds else 406
+            return Response(status_code=status, headers={"Allow": "POST"} if status == 405 else None)
+        tools = tools_for(await self._service.sources(self._callers.current()))
+        return JSONResponse(
+            {"tools": [tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in tools]}
+        )

@@ -1,0 +1,63 @@
+"""``capdex serve`` and ``capdex stdio``: the two ways in for agents."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from capdex_server.cli.options import ConfigOption, Run, SpecOption, prepared
+from capdex_server.cli.output import progress, reported_errors
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on (default 127.0.0.1).")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port to listen on; 0 takes a free one (default 8000).")
+    ] = None,
+    spec: SpecOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Serve /mcp/agent and its REST twins.
+
+    Example: capdex serve --port 8000 --spec petstore.yaml
+    """
+    with reported_errors(as_json=False), prepared(spec, config) as run:
+        changes: dict[str, Any] = {
+            key: value for key, value in (("host", host), ("port", port)) if value is not None
+        }
+        serve_forever(Run(run.settings.model_copy(update=changes), run.credentials))
+
+
+def serve_forever(run: Run) -> None:
+    """Serve until interrupted."""
+    import uvicorn
+
+    from capdex_server.app import create_app
+    from capdex_server.cli.serving import bound_socket, live_of, url_of
+    from capdex_server.logs import configure_logs
+
+    configure_logs()
+    app = create_app(live_of(run), run.settings)
+    with bound_socket(run.settings.host, run.settings.port) as listener:
+        progress(f"serving {url_of(listener)}/mcp/agent (stop with Ctrl-C)")
+        server = uvicorn.Server(
+            uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=10)
+        )
+        server.run([listener])
+
+
+def stdio(spec: SpecOption = None, config: ConfigOption = None) -> None:
+    """Serve the two tools over standard input and output, for clients that start their servers.
+
+    Example: capdex stdio --spec petstore.yaml
+    """
+    with reported_errors(as_json=False), prepared(spec, config) as run:
+        import anyio
+
+        from capdex_server.cli.serving import live_of
+        from capdex_server.logs import configure_logs
+        from capdex_server.stdio import serve_stdio
+
+        configure_logs()
+        anyio.run(serve_stdio, live_of(run), run.settings)

@@ -1,0 +1,376 @@
+"""Configuration: ``capdex.toml`` and ``CAPDEX_…`` environment variables -> :class:`Settings`.
+
+The environment wins over the file, key by key; a nested key is written with two underscores
+(``CAPDEX_LIMITS__TIMEOUT=10``). Nothing here reads ``os.environ``: the mapping is handed in.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
+
+import platformdirs
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings.exceptions import SettingsError
+from pydantic_settings.sources.utils import parse_env_vars
+
+from capdex_engine.errors import ConfigurationError
+from capdex_server.config_errors import configuration_error
+
+MIB: Final = 1024 * 1024
+DOCUMENT_ENDINGS: Final = frozenset({".json", ".yaml", ".yml"})
+
+
+def _listed(value: object) -> object:
+    """Let one glob stand where a list of globs may."""
+    return [value] if isinstance(value, str) else value
+
+
+def _token_hash(value: str) -> str:
+    digest = value.removeprefix("sha256:").lower()
+    if not re.fullmatch(r"[0-9a-f]{64}", digest):
+        raise ValueError("must be the SHA-256 of the token: 64 hexadecimal digits")
+    return digest
+
+
+Globs = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+
+
+def default_cache() -> Path:
+    """Return this user's cache folder for capdex."""
+    return Path(platformdirs.user_cache_dir("capdex"))
+
+
+class _Table(BaseModel):
+    """A table of the file: unknown keys are errors, and no value is echoed in a message."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, populate_by_name=True)
+
+
+class Limits(_Table):
+    """``[limits]``: times in seconds, sizes in bytes."""
+
+    timeout: float = Field(default=30.0, gt=0, le=600)
+    """One upstream call, from connecting to the last byte."""
+    max_response_bytes: int = Field(default=4 * MIB, ge=1, le=32 * MIB)
+    """What is read of an upstream's response body."""
+    max_answer_bytes: int = Field(default=64 * 1024, ge=1024, le=32 * MIB)
+    """What an agent gets of it."""
+    max_search_bytes: int = Field(default=48 * 1024, ge=1024, le=8 * MIB)
+    """One search result."""
+    max_request_bytes: int = Field(default=4 * MIB, ge=1024, le=64 * MIB)
+    """A request body sent to capdex; a larger one is answered 413."""
+    search_threads: int = Field(default=4, ge=1, le=64)
+    """Searches that run at once; further ones wait."""
+
+
+class CredentialConfig(_Table):
+    """``[sources.NAME.credentials.SCHEME]``: where the secret is, never the secret itself."""
+
+    env: str | None = None
+    """An environment variable: an API key, a bearer token, or JSON (``["user", "password"]``,
+    ``{"client_id": …, "client_secret": …}``, ``{"token": …}``)."""
+    file: Path | None = None
+    """A file with the same content."""
+    user_env: str | None = None
+    """Basic: the variable that holds the user name."""
+    password_env: str | None = None
+    """Basic: the variable that holds the password."""
+
+
+class SchemeConfig(_Table):
+    """``[sources.NAME.security_schemes.SCHEME]``, written as in an OpenAPI document."""
+
+    type: Literal["apiKey", "http", "oauth2"]
+    scheme: Literal["basic", "bearer"] | None = None
+    """For ``http``."""
+    location: Literal["header", "query", "cookie"] | None = Field(default=None, alias="in")
+    """For ``apiKey``."""
+    name: str | None = None
+    """For ``apiKey``: the name of the header, query parameter or cookie."""
+    token_url: str | None = None
+    """For ``oauth2``: the token endpoint of the client-credentials flow."""
+
+
+class OverrideConfig(_Table):
+    """``[sources.NAME.overrides."METHOD /path"]`` (or an operationId): the cure for bad documents."""
+
+    summary: str | None = None
+    """Replaces the document's summary."""
+    keywords: tuple[str, ...] = ()
+    """Words that a search should find the operation by."""
+
+
+class SourceConfig(_Table):
+    """``[sources.NAME]``: one API."""
+
+    location: str = Field(min_length=1)
+    """A file, a folder of files, or an http(s) URL."""
+    kind: Literal["openapi"] = "openapi"
+    """OpenAPI 3.x or Swagger 2.0."""
+    document_url: str | None = None
+    """Where the document comes from; relative servers resolve against it."""
+    server: str | None = None
+    """Replaces the document's servers."""
+    server_variables: dict[str, str] = Field(default_factory=dict)
+    """Values for the server's ``{variables}``."""
+    include: Globs = ()
+    """Globs over name, tag, method and path: ``"tag:admin*"``, ``"path:/x/*"``, ``"method:GET"``."""
+    exclude: Globs = ()
+    """Likewise; wins over ``include``."""
+    hide_deprecated: bool = False
+    """Keep deprecated operations out."""
+    security_schemes: dict[str, SchemeConfig] = Field(default_factory=dict)
+    """Schemes beside the document's own."""
+    security: tuple[dict[str, tuple[str, ...]], ...] | None = None
+    """Requirements instead of the document's own: alternatives, each scheme -> scopes."""
+    credentials: dict[str, CredentialConfig] = Field(default_factory=dict)
+    """Scheme -> where its secret is; the default is ``CAPDEX_CREDENTIAL_<SOURCE>_<SCHEME>``."""
+    overrides: dict[str, OverrideConfig] = Field(default_factory=dict)
+    """Operation -> better texts."""
+
+    @property
+    def is_url(self) -> bool:
+        """Whether the document is fetched over HTTP."""
+        return is_url(self.location)
+
+
+class RuleConfig(_Table):
+    """One rule: it fits where every field that is given fits; a field fits where one glob does."""
+
+    source: Globs | None = None
+    """Globs over source names."""
+    name: Globs | None = None
+    """Globs over capability names."""
+    method: Globs | None = None
+    """Globs over HTTP methods."""
+    tag: Globs | None = None
+    """Globs over tags."""
+    path: Globs | None = None
+    """Globs over path templates; ``*`` crosses slashes."""
+    read_only: bool | None = Field(default=None, alias="readOnly")
+    """True: only operations that cannot change anything; false: only those that can."""
+
+
+class CallerConfig(_Table):
+    """``[[callers]]``: one bearer token and what it may do."""
+
+    name: str = Field(min_length=1, max_length=100)
+    """Unique; stands in logs."""
+    tenant: str = Field(min_length=1, max_length=100)
+    """Whose quotas and credentials are used."""
+    token_sha256: Annotated[str, AfterValidator(_token_hash)]
+    """SHA-256 of the token in hexadecimal: ``printf %s TOKEN | sha256sum``."""
+    scopes: frozenset[Literal["search", "execute"]] = frozenset({"search", "execute"})
+    """The tools it may use."""
+    allow: tuple[RuleConfig, ...] = ()
+    """No rule, no access; ``[{}]`` allows everything."""
+    deny: tuple[RuleConfig, ...] = ()
+    """Wins over ``allow``."""
+
+
+class Settings(BaseSettings):
+    """Everything that can be configured."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        env_prefix="CAPDEX_",
+        env_nested_delimiter="__",
+        env_ignore_empty=True,
+    )
+
+    host: str = "127.0.0.1"
+    """Address to listen on; anything but loopback needs callers."""
+    port: int = Field(default=8000, ge=0, le=65535)
+    """Port to listen on; 0 takes a free one."""
+    cache: Path = Field(default_factory=default_cache)
+    """Folder for the exported model, catalogs and vectors."""
+    model: Path | None = None
+    """A local sentence-transformers folder instead of the pinned encoder."""
+    allowed_hosts: Globs = ()
+    """Host headers to serve beside loopback's and ``host``: ``"capdex.example.com"`` or ``"…:8443"``."""
+    allowed_origins: Globs = ()
+    """Origins of browsers to serve beside the server's own: ``"https://app.example.com"``."""
+    read_only: bool = False
+    """Deny everything that can change something."""
+    limits: Limits = Limits()
+    """Times and sizes."""
+    sources: dict[str, SourceConfig] = Field(default_factory=dict)
+    """Name -> API."""
+    callers: tuple[CallerConfig, ...] = ()
+    """Who may use it; none means loopback only, everything allowed."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take values from the constructor alone; :func:`load_settings` reads file and environment."""
+        return (init_settings,)
+
+
+class _Environment(EnvSettingsSource):
+    """pydantic-settings' own reading of variables, from a mapping that is handed in."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        super().__init__(Settings)
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        return parse_env_vars(
+            self._environ, self.case_sensitive, self.env_ignore_empty, self.env_parse_none_str
+        )
+
+
+def is_url(location: str) -> bool:
+    """Return whether a location is an http(s) URL, not a path."""
+    return location.startswith(("http://", "https://"))
+
+
+def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
+    """Read file and environment.
+
+    Args:
+        path: The TOML file, or None to use the environment alone.
+        environ: Environment variables.
+
+    Raises:
+        ConfigurationError: For every mistake, naming file and key; never a secret.
+    """
+    from_file = _read_toml(path) if path else {}
+    from_environ = _read_environ(environ)
+    try:
+        settings = Settings(**_merged(from_file, from_environ))
+    except ValidationError as error:
+        raise configuration_error(error, Settings, file=path, from_environ=from_environ) from None
+    settings = _anchored(settings, path.parent if path else Path())
+    _check(settings, str(path) if path else "environment")
+    return settings
+
+
+def sources_for(specs: Sequence[str], **options: Any) -> dict[str, SourceConfig]:
+    """Return sources for documents named on a command line.
+
+    Args:
+        specs: Files, folders or URLs; a source's name is its file's name without the last ending.
+        options: Further fields of :class:`SourceConfig`, the same for all.
+
+    Raises:
+        ConfigurationError: Two documents have the same name, one is missing, or an option is wrong.
+    """
+    sources: dict[str, SourceConfig] = {}
+    for spec in specs:
+        name = Path(urlsplit(spec).path if is_url(spec) else spec).stem or "api"
+        if name in sources:
+            raise ConfigurationError(f"Two documents are named {name!r}; rename one, or use capdex.toml.")
+        try:
+            sources[name] = SourceConfig(location=spec, **options)
+        except ValidationError as error:
+            raise configuration_error(error, SourceConfig, file=None, from_environ={}) from None
+    _check_sources(sources, "command line")
+    return sources
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path}: is not UTF-8 text. Save it as UTF-8.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{path}: is not valid TOML: {error}.") from None
+
+
+def _read_environ(environ: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        return _Environment(environ)()
+    except SettingsError as error:
+        field = re.search(r'field "(\w+)"', str(error))
+        variable = f"CAPDEX_{field[1].upper()}" if field else "a CAPDEX_ variable"
+        raise ConfigurationError(f"environment: {variable} must hold JSON for a table or a list.") from None
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        merged[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _anchored(settings: Settings, folder: Path) -> Settings:
+    """Make every path of the settings relative to the file that they come from."""
+    update: dict[str, Any] = {
+        "cache": folder / settings.cache.expanduser(),
+        "model": folder / settings.model.expanduser() if settings.model else None,
+        "sources": {name: _anchored_source(source, folder) for name, source in settings.sources.items()},
+    }
+    return settings.model_copy(update=update)
+
+
+def _anchored_source(source: SourceConfig, folder: Path) -> SourceConfig:
+    location = source.location if source.is_url else str(folder / Path(source.location).expanduser())
+    credentials = {
+        scheme: where.model_copy(update={"file": folder / where.file.expanduser()}) if where.file else where
+        for scheme, where in source.credentials.items()
+    }
+    return source.model_copy(update={"location": location, "credentials": credentials})
+
+
+def _check(settings: Settings, origin: str) -> None:
+    """Check what one field alone cannot show."""
+    _check_sources(settings.sources, origin)
+    names = [caller.name for caller in settings.callers]
+    hashes = [caller.token_sha256 for caller in settings.callers]
+    for key, values in (("name", names), ("token_sha256", hashes)):
+        if len(set(values)) < len(values):
+            raise ConfigurationError(f"{origin}: callers: two callers have the same {key}.")
+
+
+def _check_sources(sources: Mapping[str, SourceConfig], origin: str) -> None:
+    for name, source in sources.items():
+        where = f"{origin}: sources.{name}"
+        if not 0 < len(name.strip()) <= 100 or not name.isprintable():
+            raise ConfigurationError(f"{where}: a source's name must have 1 to 100 printable characters.")
+        if not source.is_url and not Path(source.location).exists():
+            raise ConfigurationError(f"{where}.location: there is no file or folder {source.location}.")
+        for scheme, credential in source.credentials.items():
+            _check_credential(credential, f"{where}.credentials.{scheme}")
+        for scheme, config in source.security_schemes.items():
+            _check_scheme(config, f"{where}.security_schemes.{scheme}")
+        for key in ("server", "document_url"):
+            _check_url(getattr(source, key), f"{where}.{key}")
+
+
+def _check_credential(credential: CredentialConfig, where: str) -> None:
+    forms = [credential.env, credential.file, credential.user_env and credential.password_env]
+    lone = bool(credential.user_env) != bool(credential.password_env)
+    if lone or sum(form is not None for form in forms) != 1:
+        raise ConfigurationError(f"{where}: give one of env, file, or user_env together with password_env.")
+    if credential.file and not credential.file.is_file():
+        raise ConfigurationError(f"{where}.file: there is no file {credential.file}.")
+
+
+def _check_scheme(config: SchemeConfig, where: str) -> None:
+    needed = {"apiKey": ("location", "name"), "http": ("scheme",), "oauth2": ("token_url",)}[config.type]
+    for field in needed:
+        if getattr(config, field) is None:
+            key = {"location": "in"}.get(field, field)
+            raise ConfigurationError(f"{where}.{key}: is needed for type {config.type!r}.")
+
+
+def _check_url(url: str | None, where: str) -> None:
+    if url is not None and not is_url(url):
+        raise ConfigurationError(f"{where}: must be an absolute http:// or https:// URL.")

@@ -1,0 +1,283 @@
+"""Everything that capdex sends: calls of capabilities, and documents that it fetches.
+
+httpcore2 is used directly: URLs go out byte for byte as the engine wrote them, no cookie is kept
+between callers, redirects and decompression stay bounded, and the network backend connects to the
+very address that was checked. TLS names and ``Host`` stay those of the URL.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote, urljoin
+
+import anyio
+import httpcore2
+import httpx2
+
+from capdex_engine import __version__
+from capdex_engine.call import Request, Response
+from capdex_engine.errors import (
+    CapdexError,
+    DocumentError,
+    UpstreamProtocolError,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
+from capdex_server.addresses import GuardedBackend, Resolve, origin_of, resolve
+from capdex_server.config import Settings, SourceConfig
+from capdex_server.decoding import BodyReader
+
+MAX_DOCUMENT_BYTES: Final = 64 * 1024 * 1024
+"""A document larger than this is refused."""
+DOCUMENT_TIMEOUT: Final = 60.0
+"""Seconds for one document."""
+MAX_REDIRECTS: Final = 3
+CONNECT_TIMEOUT: Final = 10.0
+"""Seconds for one connection, within the call's own limit."""
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+_HOP_BY_HOP: Final = frozenset(
+    {"host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
+    | {"content-length"}
+)
+_PRINTABLE: Final = "".join(map(chr, range(33, 127)))
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(slots=True)
+class _Received:
+    """What has arrived so far; kept when the rest fails."""
+
+    status: int = 0
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    body: BodyReader | None = None
+
+    def response(self, *, truncated: bool) -> Response:
+        assert self.body is not None  # noqa: S101 - set together with status
+        headers = tuple(pair for pair in self.headers if not self.body.hides(pair[0]))
+        return Response(self.status, headers, self.body.data, truncated or self.body.truncated)
+
+
+class Outbound:
+    """The engine's ``Transport``, and the fetcher of documents. One per event loop.
+
+    Args:
+        origins: Source -> the ``(host, port)`` pairs that its configuration names; these alone may
+            be private addresses.
+        resolver: ``(host, port) -> addresses``; DNS unless a test hands in another.
+        ssl_context: For private certificate authorities; the system's by default.
+    """
+
+    def __init__(
+        self,
+        origins: Mapping[str, frozenset[tuple[str, int]]],
+        *,
+        resolver: Resolve = resolve,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._origins = origins
+        self._resolver = resolver
+        self._ssl_context = ssl_context
+        self._pools: dict[str, httpcore2.AsyncConnectionPool] = {}
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Outbound:
+        """Return one that may reach what the settings name."""
+        return cls({name: configured_origins(source) for name, source in settings.sources.items()})
+
+    async def __call__(self, request: Request, *, source: str, timeout: float, max_bytes: int) -> Response:
+        """Send one request and read at most ``max_bytes`` of the decoded body.
+
+        Same-origin redirects of GET and HEAD are followed, at most three; others are the answer.
+        When the answer breaks off, a safe method fails (it can be repeated); any other returns
+        what arrived as ``truncated``, so that a call that took effect does not look failed.
+
+        Raises:
+            UpstreamUnreachable, UpstreamTimeout, UpstreamProtocolError, AddressRefused.
+        """
+        for _ in range(MAX_REDIRECTS + 1):
+            response = await self._one(request, source=source, timeout=timeout, max_bytes=max_bytes)
+            target = _redirect(request, response)
+            if target is None:
+                return response
+            request = Request(request.method, target, request.headers, None)
+        return response
+
+    async def fetch(self, url: str, *, source: str) -> bytes:
+        """Return a document's bytes.
+
+        Raises:
+            DocumentError: It cannot be had; the message says why.
+        """
+        request = Request("GET", url, (("Accept", "application/json, application/yaml, */*;q=0.5"),), None)
+        try:
+            answer = await self(
+                request, source=source, timeout=DOCUMENT_TIMEOUT, max_bytes=MAX_DOCUMENT_BYTES
+            )
+        except CapdexError as error:
+            raise DocumentError(f"The document cannot be fetched: {error.message}", location=url) from error
+        if answer.status in _REDIRECTS:
+            raise DocumentError("The document has moved; configure its new URL.", location=url)
+        if answer.status != 200:
+            raise DocumentError(
+                f"The document cannot be fetched: its server answered {answer.status}.", location=url
+            )
+        if answer.truncated:
+            raise DocumentError(
+                f"The document is larger than {MAX_DOCUMENT_BYTES} bytes, or broke off.", location=url
+            )
+        return answer.body
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        pools, self._pools = list(self._pools.values()), {}
+        for pool in pools:
+            await pool.aclose()
+
+    def _pool(self, source: str) -> httpcore2.AsyncConnectionPool:
+        # One pool per source: a connection that one source's settings permit must not serve another's.
+        if source not in self._pools:
+            self._ssl_context = self._ssl_context or httpx2.create_ssl_context(trust_env=False)
+            backend = GuardedBackend(self._origins.get(source, frozenset()), self._resolver)
+            self._pools[source] = httpcore2.AsyncConnectionPool(
+                ssl_context=self._ssl_context,
+                network_backend=backend,
+                max_connections=100,
+                max_keepalive_connections=20,
+                keepalive_expiry=15.0,
+            )
+        return self._pools[source]
+
+    async def _one(self, request: Request, *, source: str, timeout: float, max_bytes: int) -> Response:
+        received = _Received()
+        retryable = request.method in SAFE_METHODS
+        try:
+            with anyio.fail_after(timeout):
+                await self._exchange(request, received, source, timeout, max_bytes)
+        except CapdexError:
+            raise
+        except _FAILURES as error:
+            if received.status and not retryable:
+                return received.response(truncated=True)
+            raise _failure(error, source, timeout, retryable) from None
+        return received.response(truncated=False)
+
+    async def _exchange(
+        self, request: Request, received: _Received, source: str, timeout: float, max_bytes: int
+    ) -> None:
+        connect = min(timeout, CONNECT_TIMEOUT)
+        timeouts = {"connect": connect, "read": timeout, "write": timeout, "pool": timeout}
+        url = _url(request.url)
+        async with self._pool(source).stream(
+            request.method.encode("ascii"),
+            url,
+            headers=_headers(request, url),
+            content=request.body,
+            extensions={"timeout": timeouts},
+        ) as answer:
+            headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in answer.headers]
+            received.body = BodyReader(headers, max_bytes)
+            received.headers, received.status = headers, answer.status
+            async for chunk in answer.aiter_stream():
+                if not received.body.feed(chunk):
+                    break
+            else:
+                received.body.finish()
+
+
+_FAILURES: Final = (
+    TimeoutError,
+    OSError,
+    httpcore2.TimeoutException,
+    httpcore2.NetworkError,
+    httpcore2.ProtocolError,
+    zlib.error,
+)
+
+
+def configured_origins(source: SourceConfig) -> frozenset[tuple[str, int]]:
+    """Return the ``(host, port)`` pairs that a source's own configuration names.
+
+    Its location and its server, and the token endpoints of its own schemes; never the document's.
+    """
+    server = source.server
+    for variable, value in source.server_variables.items():
+        server = server and server.replace(f"{{{variable}}}", value)
+    tokens = [scheme.token_url for scheme in source.security_schemes.values()]
+    found = (origin_of(url) for url in (source.location, server, *tokens))
+    return frozenset((origin[1], origin[2]) for origin in found if origin)
+
+
+def _url(text: str) -> httpcore2.URL:
+    """Return host and port as httpx2 reads them (IDNA), and the target byte for byte."""
+    if origin_of(text) is None:
+        raise UpstreamUnreachable("The call's address is no http(s) URL; check the source's server.")
+    url = httpx2.URL(text)
+    authority_and_target = text.partition("://")[2].partition("#")[0]
+    target = re.sub(r"^[^/?]*", "", authority_and_target)
+    target = target if target.startswith("/") else f"/{target}"
+    return httpcore2.URL(
+        scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=quote(target, safe=_PRINTABLE)
+    )
+
+
+def _headers(request: Request, url: httpcore2.URL) -> list[tuple[bytes, bytes]]:
+    host = url.host if b":" not in url.host else b"[" + url.host + b"]"
+    headers = [(b"Host", host if url.port is None else host + b":%d" % url.port)]
+    headers += [
+        (name.encode("ascii", "replace"), value.encode("utf-8"))
+        for name, value in request.headers
+        if name.lower() not in _HOP_BY_HOP
+    ]
+    given = {name.lower() for name, _ in headers}
+    defaults = {
+        b"Accept": b"*/*",
+        b"Accept-Encoding": b"gzip, deflate",
+        b"User-Agent": f"capdex/{__version__}".encode("ascii"),
+    }
+    headers += [(name, value) for name, value in defaults.items() if name.lower() not in given]
+    if request.body is not None or request.method in {"POST", "PUT", "PATCH"}:
+        headers.append((b"Content-Length", b"%d" % len(request.body or b"")))
+    return headers
+
+
+def _redirect(request: Request, response: Response) -> str | None:
+    """Return where a redirect leads, when it may be followed."""
+    if response.status not in _REDIRECTS or request.method not in {"GET", "HEAD"}:
+        return None
+    location = next((value for name, value in response.headers if name.lower() == "location"), None)
+    target = urljoin(request.url, location) if location else None
+    same = origin_of(target) is not None and origin_of(target) == origin_of(request.url)
+    return target if same else None
+
+
+def _failure(error: Exception, source: str, timeout: float, retryable: bool) -> CapdexError:
+    """Map a failure of the network to SPEC's error, without addresses."""
+    if isinstance(error.__context__, ssl.SSLError):
+        return UpstreamUnreachable(
+            f"The TLS certificate of the API of {source} is not accepted; check the source's server."
+        )
+    if isinstance(error, (httpcore2.ConnectTimeout, httpcore2.ConnectError)):
+        return UpstreamUnreachable(
+            f"No connection to the API of {source} could be made. Try again later, or check its server.",
+            retryable=retryable,
+        )
+    if isinstance(error, (TimeoutError, httpcore2.TimeoutException)):
+        return UpstreamTimeout(
+            f"The API of {source} did not answer within {timeout:g} seconds."
+            + ("" if retryable else " The call may have taken effect: check before repeating it."),
+            retryable=retryable,
+        )
+    if isinstance(error, httpcore2.LocalProtocolError):
+        return UpstreamProtocolError(
+            "The request cannot be sent as HTTP: a header or the URL holds characters that are not allowed."
+        )
+    return UpstreamProtocolError(
+        f"The API of {source} closed the connection or sent no valid HTTP."
+        + ("" if retryable else " The call may have taken effect: check before repeating it."),
+        retryable=retryable,
+    )

@@ -1,0 +1,178 @@
+"""What a caller can do: search, execute, and read one capability in full.
+
+Both front ends (``agent.py`` and ``rest.py``) call this and translate nothing but the envelope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import Any, Final, TypeVar
+from uuid import uuid4
+
+import anyio
+import anyio.to_thread
+
+from capdex_engine.errors import (
+    CapdexError,
+    ConfigurationError,
+    DocumentError,
+    InternalError,
+    InvalidRequest,
+    ModelError,
+    NotExecutable,
+    UnknownCapability,
+)
+from capdex_engine.operation import Availability, Operation
+from capdex_engine.rank.answer import EXACT_BYTES, build_answer
+from capdex_server.callers import Caller
+from capdex_server.config import Settings
+from capdex_server.live import Live, NotReady, Snapshot, SourceSummary
+from capdex_server.logs import get_logger
+from capdex_server.policy import Policy
+from capdex_server.validation import Search, read_search
+
+FIRST_CATALOG_WAIT: Final = 20.0
+"""Seconds that a request waits for the first catalog before it is told to come back."""
+T = TypeVar("T")
+_log = get_logger(__name__)
+
+
+class Service:
+    """Serves all callers over whatever snapshot is current when a request starts."""
+
+    def __init__(self, live: Live, settings: Settings) -> None:
+        self.live = live
+        self.policy = Policy(read_only=settings.read_only)
+        self._limits = settings.limits
+        self._limiter: anyio.CapacityLimiter | None = None
+
+    async def search(self, caller: Caller, arguments: object) -> dict[str, Any]:
+        """Return SPEC section 2's result for search_capabilities' input.
+
+        Raises:
+            CapdexError: As an error object of SPEC section 4.
+        """
+        return await safely(self._search(caller, arguments))
+
+    async def execute(self, caller: Caller, arguments: object) -> dict[str, Any]:
+        """Return SPEC section 3's result for execute_capability's input.
+
+        Raises:
+            CapdexError: As an error object of SPEC section 4.
+        """
+        return await safely(self._execute(caller, arguments))
+
+    async def capability(self, caller: Caller, name: str) -> dict[str, Any]:
+        """Return everything about one capability, the response schemas included.
+
+        Raises:
+            UnknownCapability: It does not exist or is not permitted; the two look the same.
+            NotExecutable: It is kept out of the catalog; the reason says why.
+        """
+        return await safely(self._capability(caller, name))
+
+    async def sources(self, caller: Caller) -> list[SourceSummary]:
+        """Return the sources the caller may use; empty before the first catalog."""
+        await self.live.wait(FIRST_CATALOG_WAIT)
+        return self.live.current.sources_for(caller, self.policy) if self.live.ready else []
+
+    async def _snapshot(self) -> Snapshot:
+        await self.live.wait(FIRST_CATALOG_WAIT)
+        return self.live.current
+
+    async def _search(self, caller: Caller, arguments: object) -> dict[str, Any]:
+        wanted = read_search(arguments)
+        snapshot = await self._snapshot()
+        # The limiter belongs to the event loop that first searches.
+        self._limiter = self._limiter or anyio.CapacityLimiter(self._limits.search_threads)
+        answer = await anyio.to_thread.run_sync(
+            self._ranked, snapshot, caller, wanted, limiter=self._limiter, abandon_on_cancel=True
+        )
+        _log.info("search", caller=caller.name, matches=len(answer["matches"]), revision=snapshot.revision)
+        return answer
+
+    def _ranked(self, snapshot: Snapshot, caller: Caller, wanted: Search) -> dict[str, Any]:
+        """Rank in the calling thread."""
+        if snapshot.searcher is None:
+            raise NotReady
+        mask = snapshot.mask(caller, self.policy)
+        mask = snapshot.narrowed(mask, source=wanted.source, read_only=wanted.read_only)
+        if wanted.source is not None and not mask.any():
+            return self._nothing_there(snapshot, caller)
+        result = snapshot.searcher.search(wanted.query, limit=wanted.limit, allowed=mask)
+        exact = wanted.limit == 1 and self._permitted(snapshot, caller, wanted.query.strip()) is not None
+        budget = max(self._limits.max_search_bytes, EXACT_BYTES if exact else 0)
+        return build_answer(result, snapshot.catalog, max_bytes=budget)
+
+    def _nothing_there(self, snapshot: Snapshot, caller: Caller) -> dict[str, Any]:
+        names = ", ".join(one.name for one in snapshot.sources_for(caller, self.policy)[:20]) or "none"
+        hint = f"Nothing fits this source and readOnly. Sources you may use: {names}."
+        return {"matches": [], "hint": hint, "revision": snapshot.revision}
+
+    async def _execute(self, caller: Caller, arguments: object) -> dict[str, Any]:
+        if not isinstance(arguments, Mapping):
+            raise InvalidRequest("The input of execute_capability must be an object with a name.")
+        snapshot = await self._snapshot()
+        result = await snapshot.executor.execute(
+            arguments, allows=lambda one: self.policy.allows(caller, one)
+        )
+        _log.info(
+            "execute",
+            caller=caller.name,
+            capability=arguments["name"],
+            status=result.get("status"),
+            dry_run=bool(arguments.get("dryRun")),
+            elapsed_ms=result.get("elapsedMs"),
+        )
+        return result
+
+    async def _capability(self, caller: Caller, name: str) -> dict[str, Any]:
+        snapshot = await self._snapshot()
+        operation = self._permitted(snapshot, caller, name)
+        if operation is None:
+            near = snapshot.catalog.near(name, allowed=lambda one: self.policy.allows(caller, one))
+            raise UnknownCapability(name, suggestions=near)
+        if operation.availability is Availability.KEPT_OUT:
+            raise NotExecutable(operation.name, operation.reason or "it is kept out of the catalog")
+        return await anyio.to_thread.run_sync(_described, snapshot, operation)
+
+    def _permitted(self, snapshot: Snapshot, caller: Caller, name: str) -> Operation | None:
+        operation = snapshot.catalog.get(name)
+        return operation if operation is not None and self.policy.allows(caller, operation) else None
+
+
+async def safely(work: Awaitable[T]) -> T:
+    """Await work; whatever it raises that no caller should see is logged and becomes internal_error."""
+    try:
+        return await work
+    except (DocumentError, ModelError, ConfigurationError) as error:
+        raise _internal(error) from None
+    except CapdexError:
+        raise
+    except Exception as error:
+        raise _internal(error) from None
+
+
+def _internal(error: Exception) -> InternalError:
+    reference = uuid4().hex
+    _log.error("internal_error", reference_id=reference, exc_info=error)
+    return InternalError(reference)
+
+
+def _described(snapshot: Snapshot, operation: Operation) -> dict[str, Any]:
+    catalog = snapshot.catalog
+    details = catalog.details(operation)
+    return {
+        **catalog.describe(operation),
+        "operationId": operation.operation_id,
+        "description": operation.description,
+        "tags": list(operation.tags),
+        "deprecated": operation.deprecated,
+        "readOnly": operation.read_only,
+        "argumentsSchema": catalog.arguments_schema(operation, with_body=True),
+        "contentTypes": [one.content_type for one in details.body.media_types] if details.body else [],
+        "baseUrl": details.base_url,
+        "security": [{name: list(scopes) for name, scopes in one.items()} for one in details.security],
+        "responses": dict(details.responses),
+        "revision": snapshot.revision,
+    }

@@ -1,0 +1,180 @@
+"""Configured sources -> the engine's :class:`Source` values, and what their references may read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from capdex_engine.catalog import Source, SourceSettings
+from capdex_engine.errors import CapdexError, DocumentError
+from capdex_engine.operation import SecurityScheme
+from capdex_server.addresses import origin_of
+from capdex_server.config import DOCUMENT_ENDINGS, OverrideConfig, SchemeConfig, SourceConfig, is_url
+from capdex_server.credentials import Credential, DefaultCredentials
+from capdex_server.logs import get_logger
+
+MAX_FILE_BYTES: Final = 64 * 1024 * 1024
+"""A document file larger than this is refused."""
+Fetch = Callable[[str, str], bytes]
+"""``(url, source name)`` -> bytes; raises DocumentError."""
+_IS_DOCUMENT: Final = re.compile(rb"""["']?\b(?:openapi|swagger)["']?\s*:\s*["']?[23]\b""")
+_log = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Loaded:
+    """The documents of all sources, with what could not be read."""
+
+    sources: list[Source] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+    """Configured source -> why it gave no document."""
+    credentials: dict[str, Mapping[str, Credential]] = field(default_factory=dict)
+    """Engine source -> scheme -> credential."""
+    owners: dict[str, str] = field(default_factory=dict)
+    """Engine source -> configured source; a folder gives one engine source per document."""
+
+
+def load_sources(
+    configs: Mapping[str, SourceConfig],
+    fetched: Mapping[str, bytes | CapdexError],
+    explicit: Mapping[str, Mapping[str, Credential]],
+    defaults: DefaultCredentials,
+) -> Loaded:
+    """Read every source's documents; one that fails is noted, and the others are still read.
+
+    Args:
+        configs: Configured sources.
+        fetched: For sources with a URL: the document, or why it could not be fetched.
+        explicit: Credentials that the configuration names; they win over the defaults.
+        defaults: ``CAPDEX_CREDENTIAL_…`` variables.
+    """
+    loaded = Loaded()
+    for name, config in configs.items():
+        try:
+            documents = list(_documents(name, config, fetched.get(name)))
+        except CapdexError as error:
+            loaded.failures[name] = error.message
+            continue
+        for document in documents:
+            held = defaults.found_in(name, document.data, config.security_schemes)
+            held |= explicit.get(name, {})
+            settings = _settings(config, frozenset(held))
+            loaded.sources.append(replace(document, settings=settings))
+            loaded.credentials[document.name] = held
+            loaded.owners[document.name] = name
+    return loaded
+
+
+def retriever(source: Source, owner: str, config: SourceConfig, fetch: Fetch) -> Callable[[str], bytes]:
+    """Return what reads the files that a document refers to.
+
+    A file's references stay in its folder (in the configured folder, where one is); a URL's stay
+    at its origin. With ``document_url`` a file's references are looked for beside the file first.
+    """
+    root = None if config.is_url else _root(config)
+    remote = config.document_url or (config.location if config.is_url else None)
+
+    def retrieve(uri: str) -> bytes:
+        if not is_url(uri):
+            if root is None:
+                raise DocumentError("A document from the web may not refer to local files.", location=uri)
+            return _read_inside(_local_path(uri), root)
+        beside = _beside(uri, source, config)
+        if beside is not None and root is not None and beside.is_file():
+            return _read_inside(beside, root)
+        if remote is None or origin_of(remote) != origin_of(uri):
+            raise DocumentError("The document refers to another origin, which is not read.", location=uri)
+        return fetch(uri, owner)
+
+    return retrieve
+
+
+def _documents(name: str, config: SourceConfig, fetched: bytes | CapdexError | None) -> Iterator[Source]:
+    if isinstance(fetched, CapdexError):
+        raise fetched
+    if fetched is not None:
+        yield Source(name, config.location, fetched, config.document_url or config.location)
+        return
+    path = Path(config.location)
+    if not path.is_dir():
+        yield Source(name, str(path.absolute()), _read_file(path), config.document_url)
+        return
+    yield from _folder(name, path.absolute(), config)
+
+
+def _folder(name: str, folder: Path, config: SourceConfig) -> Iterator[Source]:
+    files = [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in DOCUMENT_ENDINGS]
+    documents = [(path, data) for path in files if _IS_DOCUMENT.search(data := _read_file(path))]
+    if len(documents) < len(files):
+        # Fragments that documents refer to; said once so that a misspelt document is not missed.
+        skipped = sorted({str(path) for path in files} - {str(path) for path, _ in documents})
+        _log.info("source.not_documents", source=name, files=skipped)
+    if not documents:
+        raise DocumentError(f"The folder {folder} holds no OpenAPI document.", location=str(folder))
+    for path, data in documents:
+        stem = ".".join(path.relative_to(folder).with_suffix("").parts)
+        single = name if len(documents) == 1 else f"{name}.{stem}"
+        yield Source(single, str(path), data, config.document_url)
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise DocumentError(f"The file is larger than {MAX_FILE_BYTES} bytes.", location=str(path))
+        return path.read_bytes()
+    except OSError as error:
+        raise DocumentError(
+            f"The file {path} cannot be read: {error.strerror}.", location=str(path)
+        ) from error
+
+
+def _root(config: SourceConfig) -> Path:
+    path = Path(config.location).resolve()
+    return path if path.is_dir() else path.parent
+
+
+def _local_path(uri: str) -> Path:
+    return Path(unquote(urlsplit(uri).path)) if uri.startswith("file:") else Path(uri)
+
+
+def _beside(uri: str, source: Source, config: SourceConfig) -> Path | None:
+    """Return the file that a URL below ``document_url``'s folder means on this machine."""
+    base = (config.document_url or "").rpartition("/")[0] + "/"
+    if config.is_url or not config.document_url or not uri.startswith(base):
+        return None
+    return Path(source.location).parent / unquote(uri.removeprefix(base))
+
+
+def _read_inside(path: Path, root: Path) -> bytes:
+    resolved = path.resolve()
+    if not resolved.is_relative_to(root):
+        raise DocumentError("The document refers to a file outside its folder.", location=str(path))
+    return _read_file(resolved)
+
+
+def _settings(config: SourceConfig, credentials: frozenset[str]) -> SourceSettings:
+    return SourceSettings(
+        include=config.include,
+        exclude=config.exclude,
+        hide_deprecated=config.hide_deprecated,
+        server=config.server,
+        server_variables=dict(config.server_variables),
+        security_schemes={name: _scheme(name, one) for name, one in config.security_schemes.items()},
+        security=config.security,
+        credentials=credentials,
+        overrides={key: _override(one) for key, one in config.overrides.items()},
+    )
+
+
+def _override(config: OverrideConfig) -> dict[str, Any]:
+    fields: dict[str, Any] = {"keywords": list(config.keywords)} if config.keywords else {}
+    return fields | ({"summary": config.summary} if config.summary is not None else {})
+
+
+def _scheme(name: str, config: SchemeConfig) -> SecurityScheme:
+    kind = (config.scheme or "unsupported") if config.type == "http" else config.type
+    return SecurityScheme(name, kind, config.location, config.name, config.token_url)

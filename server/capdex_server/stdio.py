@@ -1,0 +1,28 @@
+"""``capdex stdio``: the MCP server over standard input and output, for this machine's user."""
+
+from __future__ import annotations
+
+import anyio
+from mcp.server.stdio import stdio_server
+
+from capdex_server.agent import build_server
+from capdex_server.callers import LOCAL
+from capdex_server.config import Settings
+from capdex_server.live import Live
+from capdex_server.service import Service
+
+
+async def serve_stdio(live: Live, settings: Settings) -> None:
+    """Serve until the client closes its end.
+
+    The first catalog is built while the session opens; requests that need
+    it wait a while for it.
+    Standard output belongs to the protocol: logs go to standard error.
+    """
+    server = build_server(Service(live, settings), lambda: LOCAL)
+    async with anyio.create_task_group() as tasks:
+        if not live.ready:
+            tasks.start_soon(live.reload)
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+        tasks.cancel_scope.cancel()

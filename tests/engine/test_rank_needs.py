@@ -1,0 +1,59 @@
+"""Requests for several things."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdex_engine.rank.needs import MOST_NEEDS, split_needs
+
+
+@pytest.mark.parametrize(
+    ("query", "needs"),
+    [
+        ("open an issue, then label it", ("open an issue", "label it")),
+        (
+            "Retrieve the status of all devices, check the alerts, and submit a report.",
+            ("Retrieve the status of all devices", "check the alerts", "submit a report"),
+        ),
+        (
+            "Look up the order. Please cancel the shipment!",
+            ("Look up the order", "Please cancel the shipment"),
+        ),
+        (
+            "draft a new bill and then email it, and list the open ones",
+            ("draft a new bill", "email it", "list the open ones"),
+        ),
+    ],
+)
+def test_each_part_begins_with_its_own_verb(query: str, needs: tuple[str, ...]) -> None:
+    assert split_needs(query) == needs
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "list issues",
+        "search and replace",
+        "issues and pull requests of a repository",
+        "Task 5566 exists already; give it to the user with this login",
+        "name, size and owner of a file",
+        "create a user with first name, last name and email",
+        "",
+        "créer une facture et l'envoyer",
+    ],
+)
+def test_one_need_stays_whole(query: str) -> None:
+    assert split_needs(query) == (query,)
+
+
+@given(st.text(max_size=300))
+def test_any_text_gives_between_one_and_the_most_needs(query: str) -> None:
+    found = split_needs(query)
+    assert 1 <= len(found) <= MOST_NEEDS
+    assert len(found) > 1 or found == (query,)
+
+
+def test_very_long_lists_are_capped() -> None:
+    assert len(split_needs(", ".join(f"create item{i} now" for i in range(30)))) == MOST_NEEDS

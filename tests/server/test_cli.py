@@ -1,0 +1,255 @@
+"""The command line's forms, which programs rely on: arguments, JSON shapes, exit codes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from capdex_server.cli import app
+
+DOCUMENT = {
+    "openapi": "3.1.0",
+    "info": {"title": "Lockers", "version": "1"},
+    "servers": [{"url": "/v1"}],
+    "paths": {
+        "/lockers/{number}": {
+            "parameters": [{"name": "number", "in": "path", "required": True, "schema": {"type": "integer"}}],
+            "get": {
+                "operationId": "getLocker",
+                "summary": "Show one locker",
+                "responses": {"200": {"description": "ok"}},
+            },
+            "put": {
+                "operationId": "assignLocker",
+                "summary": "Give a locker to a person",
+                "security": [{"key": []}],
+                "requestBody": {
+                    "required": True,
+                    "content": {
+                        "application/json": {
+                            "schema": {
+                                "type": "object",
+                                "required": ["person"],
+                                "properties": {
+                                    "person": {"type": "string"},
+                                    "note": {"type": ["string", "null"]},
+                                },
+                            }
+                        }
+                    },
+                },
+                "responses": {"200": {"description": "ok"}},
+            },
+        },
+        "/broken": {"post": {"operationId": "broken", "requestBody": {"$ref": "#/components/nowhere"}}},
+        "/report": {"get": {"operationId": "report", "security": [{"login": []}], "responses": {}}},
+    },
+    "components": {
+        "securitySchemes": {
+            "key": {"type": "apiKey", "in": "header", "name": "X-Key"},
+            "login": {"type": "http", "scheme": "basic"},
+        }
+    },
+}
+
+
+@pytest.fixture
+def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "lockers.v1.json"
+    path.write_text(json.dumps(DOCUMENT))
+    return path
+
+
+def run(*arguments: object) -> tuple[int, object]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, json.loads(result.stdout) if result.stdout.startswith(
+        ("{", "[")
+    ) else result.output
+
+
+def call(spec: Path, name: str, *arguments: str) -> tuple[int, dict]:
+    code, answer = run("call", name, "--spec", spec, "--json", *arguments)
+    assert isinstance(answer, dict), answer
+    return code, answer
+
+
+def test_catalog_list_holds_every_operation_and_says_why_one_is_not_callable(spec: Path) -> None:
+    code, rows = run("catalog", "list", "--spec", spec, "--json")
+    assert code == 0
+    by_name = {row["name"]: row for row in rows}
+    assert set(by_name) == {"getLocker", "assignLocker", "broken", "report"}
+    assert set(by_name["getLocker"]) == {
+        "name", "source", "method", "path", "pathParams", "queryParams", "headerParams", "cookieParams",
+        "hasBody", "bodySchema", "schemaDigest", "summary", "executable", "reason",
+    }  # fmt: skip
+    assert by_name["getLocker"]["source"] == "lockers.v1"
+    assert by_name["getLocker"]["pathParams"] == ["number"]
+    assert by_name["assignLocker"]["bodySchema"]["required"] == ["person"]
+    assert not by_name["broken"]["executable"]
+    assert "nowhere" in by_name["broken"]["reason"]
+
+
+def test_an_operation_without_a_server_says_which_option_is_missing(spec: Path) -> None:
+    _, rows = run("catalog", "list", "--spec", spec, "--json")
+    row = next(row for row in rows if row["name"] == "getLocker")
+    assert not row["executable"]
+    assert "server" in row["reason"]
+
+
+def test_a_dry_run_prints_the_request_and_needs_no_credential(spec: Path) -> None:
+    code, answer = call(
+        spec, "assignLocker", "--args", '{"pathParams": {"number": 7}, "body": {"person": "Ada", "note": null}}',
+        "--document-url", "https://api.example.com/docs/openapi.json", "--dry-run",
+    )  # fmt: skip
+    assert code == 0
+    assert answer["method"] == "PUT"
+    assert answer["url"] == "https://api.example.com/v1/lockers/7"
+    assert json.loads(answer["body"]) == {"person": "Ada", "note": None}
+
+
+def test_credentials_are_masked_unless_asked_for(spec: Path) -> None:
+    arguments = (
+        "--args",
+        "{}",
+        "--server",
+        "https://x.example",
+        "--credential",
+        'login=["ada","p:w&1"]',
+        "--dry-run",
+    )
+    _, masked = call(spec, "report", *arguments)
+    assert "p:w&1" not in json.dumps(masked)
+    _, shown = call(spec, "report", *arguments, "--show-credentials")
+    headers = {name.lower(): value for name, value in dict(shown["headers"]).items()}
+    assert base64.b64decode(headers["authorization"].removeprefix("Basic ")) == b"ada:p:w&1"
+
+
+def test_a_method_and_a_path_name_an_operation(spec: Path) -> None:
+    code, answer = call(
+        spec,
+        "GET /lockers/{number}",
+        "--args",
+        '{"pathParams": {"number": 3}}',
+        "--server",
+        "https://x.example/b/",
+        "--dry-run",
+    )
+    assert (code, answer["url"]) == (0, "https://x.example/b/lockers/3")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        ("getLocke", ["--args", "{}"], "unknown_capability"),
+        ("broken", ["--args", "{}", "--server", "https://x.example"], "not_executable"),
+        ("getLocker", ["--args", '{"pathParams": {"number": 3}}'], "not_executable"),
+        ("getLocker", ["--args", "{}", "--server", "https://x.example"], "invalid_capability_arguments"),
+        ("getLocker", ["--args", "[]", "--server", "https://x.example"], "invalid_request"),
+        ("report", ["--args", "{}", "--server", "https://x.example"], "missing_credentials"),
+        ("getLocker", ["--args", '{"pathParams": {"number": 1}}', "--server", "http://127.0.0.1:9"], "upstream_unreachable"),
+    ],
+)  # fmt: skip
+def test_faults_are_error_objects_with_exit_code_1(
+    spec: Path, name: str, arguments: list[str], expected: str
+) -> None:
+    code, answer = call(spec, name, *arguments)
+    assert (code, answer["error"]["code"]) == (1, expected)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("call", "getLocker", "--args", "{not json"),
+        ("call", "getLocker", "--credential", "no-equals-sign"),
+        ("call", "getLocker", "--server-variable", "novalue"),
+        ("call", "getLocker", "--server", "ftp://x.example"),
+        ("search",),
+        ("nonsense",),
+    ],
+)
+def test_wrong_usage_ends_with_exit_code_2(spec: Path, arguments: tuple[str, ...]) -> None:
+    code, _ = run(*arguments, *(["--spec", str(spec)] if arguments[0] == "call" else []))
+    assert code == 2
+
+
+def test_a_missing_document_is_wrong_usage(spec: Path) -> None:
+    code, text = run("catalog", "list", "--spec", "nowhere.json", "--json")
+    assert code == 2
+    assert "nowhere.json" in str(text)
+
+
+def test_a_document_that_cannot_be_read_is_an_error_object(spec: Path) -> None:
+    spec.write_text("{ not: [closed")
+    code, answer = run("catalog", "list", "--spec", spec, "--json")
+    assert (code, answer["error"]["code"]) == (1, "document_error")
+
+
+def test_a_document_that_cannot_be_read_does_not_hide_the_others(spec: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("[1, 2]")
+    code, rows = run("catalog", "list", "--spec", spec, "--spec", tmp_path / "bad.yaml", "--json")
+    assert code == 1
+    assert len(rows) == 4
+
+
+def test_catalog_check_fails_when_a_document_is_unusable(spec: Path, tmp_path: Path) -> None:
+    code, report = run("catalog", "check", spec, "--json")
+    assert code == 0
+    assert (report["operations"], report["keptOut"]) == (3, 1)
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("[1, 2]")
+    code, _ = run("catalog", "check", spec, bad, "--json")
+    assert code == 1
+
+
+def test_search_answers_in_the_shape_of_the_tool(spec: Path) -> None:
+    code, answer = run("search", "give a locker to somebody", "--spec", spec, "--json")
+    assert code == 0
+    assert answer["matches"][0]["name"] == "assignLocker"
+    assert answer["revision"]
+
+
+def test_search_reports_a_wrong_limit_as_an_invalid_request(spec: Path) -> None:
+    code, answer = run("search", "locker", "--spec", spec, "--limit", "99", "--json")
+    assert (code, answer["error"]["code"]) == (1, "invalid_request")
+
+
+def test_search_without_json_prints_a_table_that_names_the_operations(spec: Path) -> None:
+    code, text = run("search", "give a locker to somebody", "--spec", spec)
+    assert code == 0
+    assert "assignLocker" in text
+
+
+def test_without_documents_the_embedded_api_is_searched_and_called(spec: Path) -> None:
+    code, rows = run("catalog", "list", "--json")
+    assert code == 0
+    assert {row["source"] for row in rows} == {"workforce"}
+    code, answer = run("call", "listWorkers", "--json")
+    assert (code, answer["status"]) == (0, 200)
+
+
+def test_help_and_catalog_and_call_import_no_encoder(spec: Path) -> None:
+    script = (
+        "import sys; sys.argv = ['capdex', *sys.argv[1:]]\n"
+        "from capdex_server.cli import app\n"
+        "app(standalone_mode=False)\n"
+        "heavy = {'onnxruntime', 'faiss', 'torch', 'sentence_transformers', 'mcp', 'fastapi'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    for arguments in (
+        ["--help"],
+        ["catalog", "list", "--spec", str(spec), "--json"],
+        ["call", "getLocker", "--spec", str(spec), "--server", "https://x.example", "--dry-run", "--args", '{"pathParams": {"number": 3}}'],
+    ):  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from capdex_engine.catalog import Source
+from capdex_engine.errors import DocumentError
+from capdex_engine.operation import SecurityScheme
+from capdex_server.config import OverrideConfig, SchemeConfig, SourceConfig
+from capdex_server.credentials import DefaultCredentials
+from capdex_server.sources import load_sources, retriever
+
+DOCUMENT = json.dumps({"openapi": "3.1.0", "info": {"title": "t", "version": "1"}, "paths": {}})
+
+
+def load(config: SourceConfig, **options):
+    options = {"fetched": {}, "explicit": {}, "defaults": DefaultCredentials(["api"], {}), **options}
+    return load_sources({"api": config}, **options)
+
+
+def no_fetch(url: str, source: str) -> bytes:
+    raise AssertionError(url)
+
+
+def test_a_file_becomes_a_source_of_the_configured_name(tmp_path):
+    (tmp_path / "x.json").write_text(DOCUMENT)
+    loaded = load(SourceConfig(location=str(tmp_path / "x.json"), document_url="https://a.example/x.json"))
+    (source,) = loaded.sources
+    assert (source.name, source.data, source.document_url) == (
+        "api",
+        DOCUMENT.encode(),
+        "https://a.example/x.json",
+    )
+
+
+def test_a_folder_gives_its_documents_and_leaves_fragments(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "a.json").write_text(DOCUMENT)
+    (tmp_path / "sub" / "b.yaml").write_text("swagger: '2.0'\n")
+    (tmp_path / "schemas.yaml").write_text("Order: {type: object}\n")
+    (tmp_path / "notes.txt").write_text("openapi: 3")
+    loaded = load(SourceConfig(location=str(tmp_path)))
+    assert [source.name for source in loaded.sources] == ["api.a", "api.sub.b"]
+    assert set(loaded.owners.values()) == {"api"}
+
+
+def test_a_folder_with_one_document_keeps_the_plain_name(tmp_path):
+    (tmp_path / "a.json").write_text(DOCUMENT)
+    assert [source.name for source in load(SourceConfig(location=str(tmp_path))).sources] == ["api"]
+
+
+def test_a_folder_without_documents_is_a_failure(tmp_path):
+    assert "api" in load(SourceConfig(location=str(tmp_path))).failures
+
+
+def test_a_file_that_went_away_is_a_failure(tmp_path):
+    assert "api" in load(SourceConfig(location=str(tmp_path / "gone.json"))).failures
+
+
+def test_a_document_that_could_not_be_fetched_is_a_failure():
+    url = "https://a.example/x.json"
+    loaded = load(SourceConfig(location=url), fetched={"api": DocumentError("moved")})
+    assert loaded.failures == {"api": "moved"}
+
+
+def test_a_fetched_document_resolves_against_its_url():
+    url = "https://a.example/x.json"
+    (source,) = load(SourceConfig(location=url), fetched={"api": b"{}"}).sources
+    assert source.base == url
+
+
+def test_settings_reach_the_engine_in_its_own_words(tmp_path):
+    (tmp_path / "x.json").write_text(DOCUMENT)
+    config = SourceConfig(
+        location=str(tmp_path / "x.json"),
+        exclude=["tag:admin"],
+        security_schemes={
+            "k": SchemeConfig(type="apiKey", location="query", name="key"),
+            "b": SchemeConfig(type="http", scheme="bearer"),
+            "o": SchemeConfig(type="oauth2", token_url="https://a.example/token"),
+        },
+        security=[{"k": []}],
+        overrides={"GET /x": OverrideConfig(summary="Better"), "y": OverrideConfig(keywords=["word"])},
+    )
+    (source,) = load(config, explicit={"api": {"k": "secret"}}).sources
+    settings = source.settings
+    assert settings.exclude == ("tag:admin",)
+    assert settings.security == ({"k": ()},)
+    assert settings.credentials == {"k"}
+    assert settings.overrides == {"GET /x": {"summary": "Better"}, "y": {"keywords": ["word"]}}
+    assert settings.security_schemes == {
+        "k": SecurityScheme("k", "apiKey", "query", "key"),
+        "b": SecurityScheme("b", "bearer"),
+        "o": SecurityScheme("o", "oauth2", token_url="https://a.example/token"),
+    }
+
+
+@pytest.fixture
+def file_source(tmp_path):
+    folder = tmp_path / "api"
+    folder.mkdir()
+    (folder / "part.yaml").write_text("part: 1")
+    (tmp_path / "secret.yaml").write_text("secret: 1")
+    (folder / "link.yaml").symlink_to(tmp_path / "secret.yaml")
+    return folder
+
+
+def reads(folder, uri: str, document_url: str | None = None, fetch=no_fetch) -> bytes:
+    config = SourceConfig(location=str(folder / "x.json"), document_url=document_url)
+    source = Source("api", str(folder / "x.json"), b"", document_url)
+    return retriever(source, "api", config, fetch)(uri)
+
+
+def test_a_file_may_refer_to_its_folder(file_source):
+    assert reads(file_source, str(file_source / "part.yaml")) == b"part: 1"
+    assert reads(file_source, (file_source / "part.yaml").as_uri()) == b"part: 1"
+
+
+@pytest.mark.parametrize("name", ["../secret.yaml", "link.yaml", "gone.yaml"])
+def test_a_file_may_not_refer_outside_its_folder(file_source, name):
+    with pytest.raises(DocumentError):
+        reads(file_source, str(file_source / name))
+
+
+def test_a_file_may_not_refer_to_the_web(file_source):
+    with pytest.raises(DocumentError):
+        reads(file_source, "https://a.example/part.yaml")
+
+
+def test_with_a_document_url_references_are_found_beside_the_file(file_source):
+    url = "https://a.example/v1/x.json"
+    assert reads(file_source, "https://a.example/v1/part.yaml", url) == b"part: 1"
+    assert reads(file_source, "https://a.example/v1/o.yaml", url, lambda url, source: b"web") == b"web"
+    with pytest.raises(DocumentError):
+        reads(file_source, "https://a.example/v1/link.yaml", url)
+
+
+def test_a_document_of_the_web_stays_at_its_origin():
+    config = SourceConfig(location="https://a.example/x.json")
+    retrieve = retriever(
+        Source("api", config.location, b""), "api", config, lambda url, source: f"{source} {url}".encode()
+    )
+    assert retrieve("https://a.example/y.json") == b"api https://a.example/y.json"
+    for uri in ("https://b.example/y.json", "http://a.example/y.json", "/etc/passwd", "file:///etc/passwd"):
+        with pytest.raises(DocumentError):
+            retrieve(uri)
