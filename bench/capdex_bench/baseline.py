@@ -73,7 +73,7 @@ def write_baseline(path: Path, baseline: Baseline) -> None:
         "measure": str(baseline.measure),
         "system": baseline.system,
         "sets": {
-            name: {query: round(value, 6) for query, value in sorted(values.items())}
+            name: {query: value for query, value in sorted(values.items())}
             for name, values in sorted(baseline.sets.items())
         },
     }

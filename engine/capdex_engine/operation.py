@@ -162,7 +162,8 @@ class OperationDetails:
     definitions: Mapping[str, Schema] = field(default_factory=dict)
     """Every ``$defs`` entry that parameters and body reach, cycles kept as references."""
     base_url: str | None = None
-    """Absolute, variables filled in, no trailing slash; ``None`` when the document names none."""
+    """Absolute, variables filled in, no slash at the end of its path, a query kept; ``None`` when the
+    document names no usable server."""
     security: tuple[SecurityRequirement, ...] = ()
     """Alternatives in order of preference; empty means that no credential is needed."""
     security_schemes: Mapping[str, SecurityScheme] = field(default_factory=dict)

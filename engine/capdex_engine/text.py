@@ -10,15 +10,119 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 STOP_WORDS: Final = frozenset(
-    """a about am an and any are as at be been being but by can could did do does doing done each
-    else for from had has have having he her here hers him his how i if in into is it its itself
-    just may me might mine must my of off on onto or our ours ought shall she should so some such
-    than that the their theirs them then there these they this those to too us very was we were
-    what when where which while who whom whose why will with would you your yours please
-    d ll m re s t ve""".split()
+    [
+        "a",
+        "about",
+        "am",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "been",
+        "being",
+        "but",
+        "by",
+        "can",
+        "could",
+        "did",
+        "do",
+        "does",
+        "doing",
+        "done",
+        "each",
+        "else",
+        "for",
+        "from",
+        "had",
+        "has",
+        "have",
+        "having",
+        "he",
+        "her",
+        "here",
+        "hers",
+        "him",
+        "his",
+        "how",
+        "i",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "itself",
+        "just",
+        "may",
+        "me",
+        "might",
+        "mine",
+        "must",
+        "my",
+        "of",
+        "off",
+        "on",
+        "onto",
+        "or",
+        "our",
+        "ours",
+        "ought",
+        "shall",
+        "she",
+        "should",
+        "so",
+        "some",
+        "such",
+        "than",
+        "that",
+        "the",
+        "their",
+        "theirs",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "to",
+        "too",
+        "us",
+        "very",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "while",
+        "who",
+        "whom",
+        "whose",
+        "why",
+        "will",
+        "with",
+        "would",
+        "you",
+        "your",
+        "yours",
+        "please",
+        "d",
+        "ll",
+        "m",
+        "re",
+        "s",
+        "t",
+        "ve",
+    ]
 )
 """English function words. Verbs such as *get* and *list* are not among them: they tell operations apart."""
 
@@ -42,8 +146,8 @@ _DIGITS: Final = re.compile(r"(?<=[^\W\d]{3})(?=\d)|(?<=\d)(?=[^\W\d]{3})")
 _IRREGULAR: Final = {
     "alias": "alias", "aliases": "alias", "bias": "bias", "canvas": "canvas", "children": "child",
     "data": "data", "embed": "embed", "gas": "gas", "has": "has", "ids": "id",
-    "indices": "index", "matrices": "matrix", "media": "media", "news": "news", "people": "person", "speed": "speed",
-    "used": "use", "using": "use", "vertices": "vertex",
+    "indices": "index", "matrices": "matrix", "media": "media", "news": "news",
+    "people": "person", "speed": "speed", "used": "use", "using": "use", "vertices": "vertex",
 }  # fmt: skip
 _VOWEL: Final = re.compile(r"[aeiouy]")
 
@@ -80,7 +184,7 @@ def _without_participle(word: str) -> str:
 
 
 def _single_end(root: str) -> str:
-    """*running* -> *runn* -> *run*; *billing* and *passing* keep their double letter."""
+    """Drop a doubled end: *runn* gives *run*; *bill* and *pass* keep theirs."""
     return root[:-1] if len(root) > 3 and root[-1] == root[-2] and root[-1] not in "lsz" else root
 
 
@@ -119,7 +223,7 @@ def identifier_key(text: str) -> str:
 
 def joined_pairs(parts: list[str]) -> list[str]:
     """Return neighbouring words written as one: ``["web", "hook"]`` gives ``["webhook"]``, stemmed."""
-    pairs = zip(parts, parts[1:], strict=False)
+    pairs = pairwise(parts)
     return [stem(a + b) for a, b in pairs if a not in STOP_WORDS and b not in STOP_WORDS]
 
 
@@ -136,7 +240,7 @@ def _parts(chunk: str) -> tuple[str, ...]:
 @lru_cache(maxsize=65_536)
 def _chunk_tokens(chunk: str) -> tuple[str, ...]:
     if _UNSPACED_WORD.match(chunk):
-        return (*chunk, *(a + b for a, b in zip(chunk, chunk[1:], strict=False)))
+        return (*chunk, *(a + b for a, b in pairwise(chunk)))
     parts = _parts(chunk)
     found = [token for part in parts if part not in STOP_WORDS for token in _variants(part)]
     if len(parts) == 2 and not STOP_WORDS.intersection(parts):  # GitHub: written in one piece too

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from capdex_engine.errors import ConfigurationError
@@ -57,11 +57,7 @@ def explicit_credentials(settings: Settings, environ: Mapping[str, str]) -> dict
 
 
 class DefaultCredentials:
-    """``CAPDEX_CREDENTIAL_<SOURCE>_<SCHEME>`` variables.
-
-    Scheme names are known only to the documents, and a variable's name has lost case and
-    punctuation; so the spellings that a document holds are looked up in its bytes.
-    """
+    """``CAPDEX_CREDENTIAL_<SOURCE>_<SCHEME>`` variables."""
 
     def __init__(self, sources: Iterable[str], environ: Mapping[str, str]) -> None:
         self._values: dict[str, dict[str, Credential]] = {name: {} for name in sources}
@@ -82,24 +78,38 @@ class DefaultCredentials:
         for name in owners:
             self._values[name][rest[len(name) + 1 :]] = value
 
-    def found_in(self, source: str, data: bytes, schemes: Iterable[str] = ()) -> dict[str, Credential]:
-        """Return scheme -> credential for every spelling that the document or configuration uses.
-
-        Args:
-            source: Name of the source.
-            data: The document's bytes.
-            schemes: Names of the schemes that the configuration adds.
-        """
-        found: dict[str, Credential] = {}
-        for suffix, value in self._values.get(source, {}).items():
-            found |= {scheme: value for scheme in schemes if variable_part(scheme) == suffix}
-            found |= {match.group().decode("ascii"): value for match in _spellings(suffix).finditer(data)}
-        return found
+    def of(self, source: str) -> Mapping[str, Credential]:
+        """Return variable part of a scheme's name -> credential."""
+        return self._values.get(source, {})
 
 
-def _spellings(suffix: str) -> re.Pattern[bytes]:
-    body = "".join("[^A-Za-z0-9\"'\\s]" if char == "_" else char for char in suffix)
-    return re.compile(rf"(?<![A-Za-z0-9_.-])(?i:{body})(?![A-Za-z0-9_.-])".encode("ascii"))
+class Held(Mapping[str, Credential]):
+    """The credentials of one source, by the scheme names that its document uses.
+
+    A variable's name has lost case and punctuation, so it fits every scheme that is written like it.
+
+    Args:
+        named: Scheme -> credential, of the configuration; it wins.
+        by_variable: Variable part of a scheme's name -> credential.
+    """
+
+    def __init__(self, named: Mapping[str, Credential], by_variable: Mapping[str, Credential]) -> None:
+        self._named = named
+        self._by_variable = by_variable
+
+    def __getitem__(self, scheme: str) -> Credential:
+        if scheme in self._named:
+            return self._named[scheme]
+        return self._by_variable[variable_part(scheme)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._named, **self._by_variable})
+
+    def __len__(self) -> int:
+        return len({**self._named, **self._by_variable})
+
+    def __repr__(self) -> str:
+        return f"Held({sorted(self)})"
 
 
 def _parsed(text: str) -> Credential | None:

@@ -14,7 +14,7 @@ from capdex_engine.errors import CapdexError, DocumentError
 from capdex_engine.operation import SecurityScheme
 from capdex_server.addresses import origin_of
 from capdex_server.config import DOCUMENT_ENDINGS, OverrideConfig, SchemeConfig, SourceConfig, is_url
-from capdex_server.credentials import Credential, DefaultCredentials
+from capdex_server.credentials import Credential, DefaultCredentials, Held
 from capdex_server.logs import get_logger
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
@@ -59,10 +59,9 @@ def load_sources(
         except CapdexError as error:
             loaded.failures[name] = error.message
             continue
+        held = Held(explicit.get(name, {}), defaults.of(name))
         for document in documents:
-            held = defaults.found_in(name, document.data, config.security_schemes)
-            held |= explicit.get(name, {})
-            settings = _settings(config, frozenset(held))
+            settings = _settings(config, held)
             loaded.sources.append(replace(document, settings=settings))
             loaded.credentials[document.name] = held
             loaded.owners[document.name] = name
@@ -156,7 +155,7 @@ def _read_inside(path: Path, root: Path) -> bytes:
     return _read_file(resolved)
 
 
-def _settings(config: SourceConfig, credentials: frozenset[str]) -> SourceSettings:
+def _settings(config: SourceConfig, credentials: Held) -> SourceSettings:
     return SourceSettings(
         include=config.include,
         exclude=config.exclude,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from capdex_engine.catalog.parameters import variables_of
 from capdex_engine.operation import Availability, Parameter
 from catalog_support import catalog_of, document, only, operation_with
 
@@ -216,3 +217,8 @@ def test_an_optional_parameter_in_an_unknown_place_is_left_out_with_a_remark() -
     catalog = catalog_of(operation_with({"name": "q", "in": "body"}))
     assert catalog.details(only(catalog)).parameters == ()
     assert catalog.report.sources[0].warnings
+
+
+@pytest.mark.parametrize("template", ["/files/{path+}", "/files/{+path}", "/files/{path*}"])
+def test_a_variable_that_takes_slashes_is_declared_by_its_bare_name(template: str) -> None:
+    assert variables_of(template) == ["path"]

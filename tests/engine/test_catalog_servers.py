@@ -25,7 +25,7 @@ def base_of(catalog: Catalog) -> str | None:
     [
         ([{"url": "https://api.test"}], None, "https://api.test"),
         ([{"url": "https://api.test/v1/"}], None, "https://api.test/v1"),
-        ([{"url": "https://api.test:8443/v1?x=1#y"}], None, "https://api.test:8443/v1"),
+        ([{"url": "https://api.test:8443/v1/?x=1#y"}], None, "https://api.test:8443/v1?x=1"),
         ([{"url": "HTTPS://api.test"}], None, "https://api.test"),
         ([{"url": " https://api.test "}], None, "https://api.test"),
         ([{"url": "/v3"}], "https://host.test/specs/openapi.yaml", "https://host.test/v3"),

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from capdex_engine.operation import Operation
 from capdex_engine.rank.lexical import (
-    B,
     BIT,
     FIELD_WEIGHTS,
     K1,
+    B,
     LexicalIndex,
     build_postings,
     field_texts,

@@ -4,7 +4,7 @@ import pytest
 
 from capdex_engine.errors import ConfigurationError
 from capdex_server.config import CredentialConfig, Settings, SourceConfig
-from capdex_server.credentials import DefaultCredentials, explicit_credentials, parse_credential
+from capdex_server.credentials import DefaultCredentials, Held, explicit_credentials, parse_credential
 
 
 @pytest.mark.parametrize(
@@ -47,24 +47,33 @@ def test_an_unreadable_file_is_a_configuration_error(tmp_path):
         explicit_credentials(settings(a=CredentialConfig(file=tmp_path)), {})
 
 
-def test_a_default_variable_finds_the_spelling_of_the_document():
-    defaults = DefaultCredentials(["pet-store"], {"CAPDEX_CREDENTIAL_PET_STORE_API_KEY": "k"})
-    found = defaults.found_in(
-        "pet-store", b'{"securitySchemes": {"api-key": {}}, "x": ["API_KEY", "myapi_key"]}'
-    )
-    assert found == {"api-key": "k", "API_KEY": "k"}
+def held(source: str, environ: dict[str, str], *sources: str) -> Held:
+    return Held({}, DefaultCredentials(sources or [source], environ).of(source))
 
 
-def test_a_default_variable_finds_a_scheme_of_the_configuration():
-    defaults = DefaultCredentials(["shop"], {"CAPDEX_CREDENTIAL_SHOP_KEY_2": "k"})
-    assert defaults.found_in("shop", b"", ["key 2", "other"]) == {"key 2": "k"}
+@pytest.mark.parametrize("scheme", ["api-key", "API_KEY", "api key"])
+def test_a_default_variable_fits_every_spelling_of_a_scheme(scheme):
+    assert held("pet-store", {"CAPDEX_CREDENTIAL_PET_STORE_API_KEY": "k"})[scheme] == "k"
+
+
+@pytest.mark.parametrize("scheme", ["apikey", "myapi_key", ""])
+def test_a_default_variable_fits_no_other_scheme(scheme):
+    assert scheme not in held("pet-store", {"CAPDEX_CREDENTIAL_PET_STORE_API_KEY": "k"})
+
+
+def test_a_named_credential_wins_over_a_default_variable():
+    defaults = DefaultCredentials(["shop"], {"CAPDEX_CREDENTIAL_SHOP_KEY": "default"})
+    assert Held({"key": "named"}, defaults.of("shop"))["key"] == "named"
+
+
+def test_held_credentials_do_not_show_themselves():
+    assert "hunter2" not in repr(Held({"key": "hunter2"}, {}))
 
 
 def test_the_longest_source_name_owns_a_variable():
     environ = {"CAPDEX_CREDENTIAL_GIT_HUB_TOKEN": "k"}
-    defaults = DefaultCredentials(["git", "git.hub"], environ)
-    assert defaults.found_in("git", b"hub_token token") == {}
-    assert defaults.found_in("git.hub", b"token") == {"token": "k"}
+    assert "hub_token" not in held("git", environ, "git", "git.hub")
+    assert held("git.hub", environ, "git", "git.hub")["token"] == "k"
 
 
 def test_a_variable_that_fits_two_sources_is_refused():
@@ -73,5 +82,4 @@ def test_a_variable_that_fits_two_sources_is_refused():
 
 
 def test_another_sources_variable_is_not_used():
-    defaults = DefaultCredentials(["a", "b"], {"CAPDEX_CREDENTIAL_A_KEY": "k"})
-    assert defaults.found_in("b", b"key") == {}
+    assert "key" not in held("b", {"CAPDEX_CREDENTIAL_A_KEY": "k"}, "a", "b")

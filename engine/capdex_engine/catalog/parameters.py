@@ -54,7 +54,7 @@ def read_parameters(reading: Reading, item: Resolved, operation: Resolved, path:
 
 def variables_of(path: str) -> list[str]:
     """Return the names of a path template's variables, RFC 6570 operators removed."""
-    return [re.sub(r"^[+#./;?&]|(?:\*|:\d+)$", "", name) for name in _VARIABLE.findall(path)]
+    return [re.sub(r"^[+#./;?&]|(?:[*+]|:\d+)$", "", name) for name in _VARIABLE.findall(path)]
 
 
 def parameter_fields(parameter: Parameter) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final, Literal
 from urllib.parse import urljoin, urlsplit
@@ -81,7 +81,7 @@ def parameter_place(location: str, name: str) -> tuple[str, str]:
 def missing_credential(
     alternatives: Sequence[SecurityRequirement],
     schemes: Mapping[str, SecurityScheme],
-    held: frozenset[str],
+    held: Container[str],
     source: str,
 ) -> str | None:
     """Return why no alternative is satisfied by the credentials held; ``None`` when one is."""
@@ -110,7 +110,7 @@ def credential_variable(source: str, scheme: str) -> str:
 
 
 def _lacking(
-    alternative: SecurityRequirement, schemes: Mapping[str, SecurityScheme], held: frozenset[str]
+    alternative: SecurityRequirement, schemes: Mapping[str, SecurityScheme], held: Container[str]
 ) -> list[str]:
     usable = {name for name in held if name in schemes and schemes[name].kind != "unsupported"}
     return [name for name in alternative if name not in usable]

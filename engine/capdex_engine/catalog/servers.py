@@ -117,7 +117,7 @@ def _absolute(url: str, source: Source) -> str:
         raise _Unusable(f"{whole} is no http or https URL with a host")
     if "@" in parts.netloc or re.search(r"[\s\\{}]", whole):
         raise _Unusable("the URL holds user information, spaces, backslashes or braces")
-    return urlunsplit((parts.scheme.lower(), parts.netloc, parts.path.rstrip("/"), "", ""))
+    return urlunsplit((parts.scheme.lower(), parts.netloc, parts.path.rstrip("/"), parts.query, ""))
 
 
 def _joined(url: str, source: Source) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ class SourceSettings:
     """Schemes beside the document's; of one name, this one counts."""
     security: tuple[SecurityRequirement, ...] | None = None
     """Alternatives for every operation of the source; ``None`` leaves the document's."""
-    credentials: frozenset[str] = frozenset()
+    credentials: Container[str] = frozenset()
     """Names of the schemes for which the server holds a credential."""
     overrides: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """``METHOD /path`` or operationId -> ``{"summary": str, "keywords": [str]}``."""

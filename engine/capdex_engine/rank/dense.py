@@ -63,8 +63,8 @@ class DenseIndex:
     def search(
         self, query: NDArray[np.float32], count: int, allowed: NDArray[np.bool_] | None = None
     ) -> NDArray[np.int64]:
-        """Return the rows of the best ``count`` allowed vectors, best first; fewer where fewer are allowed."""
-        parameters = faiss.SearchParameters(sel=_selector(allowed)) if allowed is not None else None
+        """Return the rows of the best ``count`` allowed vectors, best first; fewer where fewer are."""
+        parameters = None if allowed is None else _only(allowed)
         wanted = min(count, self._index.ntotal)
         if wanted == 0:
             return np.zeros(0, dtype=np.int64)
@@ -77,8 +77,12 @@ class DenseIndex:
 
         einsum sums every row by itself, so the digits depend neither on neighbours nor on threads.
         """
-        return np.round(np.einsum("ij,j->i", self._vectors[rows], query), 6)
+        found: NDArray[np.float32] = np.round(np.einsum("ij,j->i", self._vectors[rows], query), 6)
+        return found
 
 
-def _selector(allowed: NDArray[np.bool_]) -> Any:
-    return faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))
+def _only(allowed: NDArray[np.bool_]) -> Any:
+    # The wheel's type stubs know the C++ signatures only, not the Python wrappers around them.
+    library: Any = faiss
+    bitmap = np.packbits(allowed, bitorder="little")
+    return library.SearchParameters(sel=library.IDSelectorBitmap(bitmap))

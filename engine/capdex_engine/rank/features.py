@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,8 @@ FEATURES: Final = (
     "words",  # BM25F over the rarity of the whole request
     "words_share",  # BM25F over the best BM25F of this request
     "name_fill",  # rarity of the name's words that the request holds, over that of the whole name
+    "summary_fill",  # the same of the summary
+    "same",  # 1 where the request's words and those of the name, or of the summary, are the same
     "method",  # whether the HTTP method suits the first verb
     "collection",  # whether a request for many meets a path that ends without a placeholder
     "deprecated",
@@ -30,6 +32,10 @@ GATES: Final = ("always", "short", "known", "best_words", "best_meaning", "forei
 ``best_words``, ``best_meaning``: the best value of the feature among the candidates.
 ``foreign``: share of letters outside ASCII.
 """
+
+
+_SAME: Final = 0.999
+"""Both shares of rarity above it: all words met, but for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +56,12 @@ class FeatureReader:
         self._deprecated = np.array([o.deprecated for o in operations], dtype=np.float32)
         self._item = np.array([o.path.rstrip("/").endswith("}") for o in operations], dtype=bool)
         self._has_path = np.array([bool(o.path) for o in operations], dtype=bool)
-        self._name_rarity = np.array([self._rarity(o) for o in operations], dtype=np.float32)
+        self._name_rarity = self._rarities(o.name for o in operations)
+        self._summary_rarity = self._rarities(o.summary for o in operations)
 
-    def _rarity(self, operation: Operation) -> float:
-        return max(lexical_rarity(self._lexical, tokens(operation.name)), 1e-6)
+    def _rarities(self, texts: Iterable[str]) -> NDArray[np.float32]:
+        found = (lexical_rarity(self._lexical, tokens(text)) for text in texts)
+        return np.maximum(np.fromiter(found, dtype=np.float32), 1e-6)
 
     def read(
         self,
@@ -73,11 +81,18 @@ class FeatureReader:
         masks = self._lexical.hits(need.terms, rows)
         idf = self._lexical.postings.idf[list(need.terms.known)]
         total = max(need.terms.total_idf, 1e-6)
+        name = _covered(masks, idf, BIT["name"])
+        summary = _covered(masks, idf, BIT["summary"])
+        name_fill = np.minimum(name / self._name_rarity[rows], 1.0)
+        summary_fill = np.minimum(summary / self._summary_rarity[rows], 1.0)
+        same = np.maximum(np.minimum(name_fill, name / total), np.minimum(summary_fill, summary / total))
         columns = {
             "meaning": similarities,
             "words": scores[rows] / total,
             "words_share": scores[rows] / max(float(scores[rows].max(initial=0.0)), 1e-6),
-            "name_fill": np.minimum(_covered(masks, idf, BIT["name"]) / self._name_rarity[rows], 1.0),
+            "name_fill": name_fill,
+            "summary_fill": summary_fill,
+            "same": same > _SAME,
             "method": method_agreement(need.text)[self._methods[rows]],
             "collection": self._collection(need.text, rows),
             "deprecated": self._deprecated[rows],

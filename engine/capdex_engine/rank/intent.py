@@ -12,28 +12,37 @@ from capdex_engine.operation import Operation
 from capdex_engine.text import stem, words
 
 _VERBS: Final[Mapping[str, str]] = {
-    "create": "create make add new open register issue post send submit publish upload start set insert "
-    "generate build invite schedule book write place file import launch begin put spin",
-    "read": "get show see read fetch view look check find search list display retrieve return who what which "
-    "how download export describe lookup browse inspect count query whats tell give watch monitor",
-    "update": "update change edit modify rename replace set adjust correct patch move turn switch mark assign "
-    "enable disable configure extend alter reset amend",
-    "delete": "delete remove erase drop purge destroy clear discard trash rm kick revoke cancel void unlink "
-    "detach withdraw unsubscribe unfollow unstar block dismiss",
+    "create": (
+        "create make add new open register issue post send submit publish upload start set insert "
+        "generate build invite schedule book write place file import launch begin put spin"
+    ),
+    "read": (
+        "get show see read fetch view look check find search list display retrieve return who what which "
+        "how download export describe lookup browse inspect count query whats tell give watch monitor"
+    ),
+    "update": (
+        "update change edit modify rename replace set adjust correct patch move turn switch mark assign "
+        "enable disable configure extend alter reset amend"
+    ),
+    "delete": (
+        "delete remove erase drop purge destroy clear discard trash rm kick revoke cancel void unlink "
+        "detach withdraw unsubscribe unfollow unstar block dismiss"
+    ),
 }
 _INTENTS: Final[Mapping[str, frozenset[str]]] = {
     intent: frozenset(stem(verb) for verb in verbs.split()) for intent, verbs in _VERBS.items()
 }
 _MORE_VERBS: Final = (
-    "accept access activate allow analyse analyze answer approve archive ask assess attach ban bring buy calculate "
-    "capture choose close collect compare compute confirm connect convert copy decline deploy detect determine draft "
-    "email encrypt ensure estimate evaluate examine execute explore extract filter flag follow forecast freeze gather "
-    "grant hand hide identify implement inform initiate inspect join keep kill label link lock log mail manage map "
-    "measure merge monitor notify obtain offer optimise optimize order organize pause pay perform pin plan play "
-    "predict prepare print process promote propose provide pull push read receive recommend record refund release "
-    "reload remind reply report request reserve resolve restart restore resume review roll save scan score share ship "
-    "sign simulate sort stop store subscribe suggest summarize swap sync tag take test track transfer translate "
-    "trigger unarchive unban undo unlock unpin upgrade use validate verify"
+    "accept access activate allow analyse analyze answer approve archive ask assess attach ban bring buy "
+    "calculate capture choose clone close collect compare compute confirm connect convert copy decline "
+    "deploy detect determine draft comment edit email encrypt ensure estimate evaluate examine execute "
+    "explore extract filter flag follow fork forecast freeze gather grant hand hide identify implement "
+    "inform initiate inspect join keep kill label link lock log mail manage map measure merge monitor "
+    "notify obtain offer optimise optimize order organize pause pay perform pin plan play predict prepare "
+    "print process promote propose provide pull push read receive recommend record refund release reload "
+    "remind reply report request reserve resolve restart restore resume review roll save scan score share "
+    "ship sign simulate sort star stop store subscribe suggest summarize swap sync tag take test track "
+    "transfer translate trigger unarchive unban undo unlock unpin upgrade use validate verify"
 )
 REQUEST_VERBS: Final = frozenset(" ".join((*_VERBS.values(), _MORE_VERBS)).split())
 """Verbs that a request begins with, in their base form: *labels* is a thing, *label* may be a deed."""

@@ -15,8 +15,40 @@ _BOUNDARY: Final = re.compile(
     r"(?:[.;!?]\s+|,\s*|\s+)(?:and\s+|then\s+|also\s+|afterwards\s+|finally\s+|later\s+|plus\s+)+|[.;!?,]\s+"
 )
 _LEAD: Final = frozenset(
-    "please then also and now next finally first afterwards later after that i d want need would like to "
-    "can could you we should must let me us additionally furthermore lastly how".split()
+    [
+        "please",
+        "then",
+        "also",
+        "and",
+        "now",
+        "next",
+        "finally",
+        "first",
+        "afterwards",
+        "later",
+        "after",
+        "that",
+        "i",
+        "d",
+        "want",
+        "need",
+        "would",
+        "like",
+        "to",
+        "can",
+        "could",
+        "you",
+        "we",
+        "should",
+        "must",
+        "let",
+        "me",
+        "us",
+        "additionally",
+        "furthermore",
+        "lastly",
+        "how",
+    ]
 )
 
 

@@ -17,7 +17,8 @@ from capdex_engine.rank.features import FEATURES, FeatureReader, Need
 from capdex_engine.rank.lexical import LexicalIndex, top
 from capdex_engine.rank.needs import split_needs
 from capdex_engine.rank.twins import deal_by_field, field_tiers, twin_groups
-from capdex_engine.rank.weights import FLOOR
+from capdex_engine.rank.weights import ENGLISH_FLOOR, FLOOR
+from capdex_engine.text import words
 
 if TYPE_CHECKING:
     from capdex_engine.encode import Encoder, VectorStore
@@ -40,6 +41,32 @@ HINT_NO_WORDS: Final = (
 )
 HINT_WEAK: Final = "No match is certain. Compare the summaries before you call one, or search in other words."
 _WEAK: Final = 0.15
+
+
+_ENGLISH: Final = frozenset(
+    [
+        "the",
+        "of",
+        "for",
+        "with",
+        "my",
+        "our",
+        "your",
+        "how",
+        "what",
+        "which",
+        "and",
+        "this",
+        "that",
+        "to",
+        "from",
+        "all",
+    ]
+)
+"""Words that only an English request is likely to hold."""
+
+Found = tuple[float, int, Mapping[str, float]]
+"""Score, number, and features of an operation found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +153,10 @@ class Searcher:
         if not self._operations or (may is not None and not may.any()):
             return SearchResult((), HINT_NOTHING)
         rankings = [self._rank(need, may) for need in self._needs(query)]
-        return self._result(_with_names(_merge(rankings, limit), named, limit), named)
+        found = _merge(rankings, limit)
+        if not found or found[0][0] < _floor(query):
+            found = []
+        return self._result(_with_names(found, named, limit))
 
     def _permitted(self, named: Named, may: NDArray[np.bool_] | None) -> Named:
         if may is None:
@@ -165,14 +195,17 @@ class Searcher:
         order = np.lexsort((rows, -scores))
         return _Ranked(rows[order], scores[order], features[order])
 
-    def _result(self, found: list[tuple[float, int, Mapping[str, float]]], named: Named) -> SearchResult:
-        if not found or (found[0][0] < FLOOR):
-            return SearchResult((), HINT_NOTHING)
+    def _result(self, found: list[Found]) -> SearchResult:
         hits = tuple(Hit(self._operations[row], score, parts) for score, row, parts in found)
+        if not hits:
+            return SearchResult((), HINT_NOTHING)
         return SearchResult(hits, HINT_WEAK if hits[0].score < _WEAK else None)
 
 
-Found = tuple[float, int, Mapping[str, float]]
+def _floor(query: str) -> float:
+    """Return the least score of a first match; other languages score lower, and so is theirs."""
+    english = query.isascii() and not _ENGLISH.isdisjoint(words(query))
+    return ENGLISH_FLOOR if english else FLOOR
 
 
 def _merge(rankings: Sequence[_Ranked], limit: int) -> list[Found]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -69,6 +70,6 @@ def deal_by_field(
 def _deal(dealt: NDArray[np.float64], placed: NDArray[np.int64], tiers: NDArray[np.float64]) -> None:
     dealt[placed] = np.sort(dealt[placed])[::-1]
     # From the last up, so that scores near 0 part as well.
-    for before, after in reversed(list(zip(placed, placed[1:], strict=False))):
+    for before, after in reversed(list(pairwise(placed))):
         gap = STEP if tiers[after] < tiers[before] else 0.0
         dealt[before] = max(dealt[before], dealt[after] + gap)
