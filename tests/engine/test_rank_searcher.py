@@ -67,12 +67,16 @@ def test_an_exact_name_is_first_with_full_score(query: str) -> None:
     assert all(hit.score < 0.97 for hit in rest)
 
 
-def test_a_request_in_the_very_words_of_a_summary_or_name_is_first_whatever_meaning_says() -> None:
+def test_a_request_in_the_very_words_of_a_name_goes_before_longer_names() -> None:
     decoys = [
         op(f"createIssue{kind}", "POST", f"/{kind}", f"Create an issue {kind}") for kind in ("Type", "Field")
     ]
     hub = op(
-        "issues_create", "POST", "/repos/{repo}/issues", "Create one", description="Unlike words follow. " * 9
+        "issues_create",
+        "POST",
+        "/repos/{repo}/issues",
+        "Create one",
+        description="By anybody with pull access.",
     )
     searcher = Searcher.build([*decoys, hub], HashEncoder())
     assert searcher.search("create an issue").hits[0].operation.name == "issues_create"

@@ -14,7 +14,6 @@ import pytest
 import yaml
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from integration.recorder import Recorder, recording_upstream
 
 from capdex_engine.call import Request, Response
 from capdex_engine.encode import Encoder
@@ -22,6 +21,7 @@ from capdex_server.app import create_app
 from capdex_server.config import Settings, sources_for
 from capdex_server.live import Live, Snapshot, build_snapshot
 from capdex_server.outbound import Outbound
+from integration.recorder import Recorder, recording_upstream
 
 DOCUMENTS = ("github-rest.json", "slack-web.swagger2.json", "docker-engine.swagger2.yaml")
 METHODS = {"get", "put", "post", "delete", "patch", "head", "options"}

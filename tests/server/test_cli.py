@@ -59,6 +59,9 @@ DOCUMENT = {
 }
 
 
+FIRST = '{"pathParams": {"number": 1}}'
+
+
 @pytest.fixture
 def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -106,10 +109,11 @@ def test_an_operation_without_a_server_says_which_option_is_missing(spec: Path) 
 
 
 def test_a_dry_run_prints_the_request_and_needs_no_credential(spec: Path) -> None:
+    arguments = {"pathParams": {"number": 7}, "body": {"person": "Ada", "note": None}}
+    url = "https://api.example.com/docs/openapi.json"
     code, answer = call(
-        spec, "assignLocker", "--args", '{"pathParams": {"number": 7}, "body": {"person": "Ada", "note": null}}',
-        "--document-url", "https://api.example.com/docs/openapi.json", "--dry-run",
-    )  # fmt: skip
+        spec, "assignLocker", "--args", json.dumps(arguments), "--document-url", url, "--dry-run"
+    )
     assert code == 0
     assert answer["method"] == "PUT"
     assert answer["url"] == "https://api.example.com/v1/lockers/7"
@@ -151,11 +155,11 @@ def test_a_method_and_a_path_name_an_operation(spec: Path) -> None:
     [
         ("getLocke", ["--args", "{}"], "unknown_capability"),
         ("broken", ["--args", "{}", "--server", "https://x.example"], "not_executable"),
-        ("getLocker", ["--args", '{"pathParams": {"number": 3}}'], "not_executable"),
+        ("getLocker", ["--args", FIRST], "not_executable"),
         ("getLocker", ["--args", "{}", "--server", "https://x.example"], "invalid_capability_arguments"),
         ("getLocker", ["--args", "[]", "--server", "https://x.example"], "invalid_request"),
         ("report", ["--args", "{}", "--server", "https://x.example"], "missing_credentials"),
-        ("getLocker", ["--args", '{"pathParams": {"number": 1}}', "--server", "http://127.0.0.1:9"], "upstream_unreachable"),
+        ("getLocker", ["--args", FIRST, "--server", "http://127.0.0.1:9"], "upstream_unreachable"),
     ],
 )  # fmt: skip
 def test_faults_are_error_objects_with_exit_code_1(
@@ -241,14 +245,25 @@ def test_help_and_catalog_and_call_import_no_encoder(spec: Path) -> None:
         "import sys; sys.argv = ['capdex', *sys.argv[1:]]\n"
         "from capdex_server.cli import app\n"
         "app(standalone_mode=False)\n"
-        "heavy = {'onnxruntime', 'faiss', 'torch', 'sentence_transformers', 'mcp', 'fastapi'} & set(sys.modules)\n"
+        "heavy = {'onnxruntime', 'faiss', 'torch', 'sentence_transformers', 'mcp', 'fastapi'}\n"
+        "heavy &= set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
     for arguments in (
         ["--help"],
         ["catalog", "list", "--spec", str(spec), "--json"],
-        ["call", "getLocker", "--spec", str(spec), "--server", "https://x.example", "--dry-run", "--args", '{"pathParams": {"number": 3}}'],
-    ):  # fmt: skip
+        [
+            "call",
+            "getLocker",
+            "--spec",
+            str(spec),
+            "--server",
+            "https://x.example",
+            "--dry-run",
+            "--args",
+            FIRST,
+        ],
+    ):
         done = subprocess.run(
             [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False
         )

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from capdex_engine.catalog import Source
+from capdex_engine.catalog import Source, build_catalog
 from capdex_engine.errors import DocumentError
 from capdex_engine.operation import SecurityScheme
 from capdex_server.config import OverrideConfig, SchemeConfig, SourceConfig
@@ -146,3 +146,24 @@ def test_a_document_of_the_web_stays_at_its_origin():
     for uri in ("https://b.example/y.json", "http://a.example/y.json", "/etc/passwd", "file:///etc/passwd"):
         with pytest.raises(DocumentError):
             retrieve(uri)
+
+
+def test_a_credential_of_the_environment_makes_an_operation_executable(tmp_path):
+    path = tmp_path / "x.json"
+    schemes = {"api-key": {"type": "apiKey", "in": "header", "name": "K"}}
+    operation = {"operationId": "go", "security": [{"api-key": []}], "responses": {}}
+    path.write_text(
+        json.dumps(
+            {
+                "openapi": "3.1.0",
+                "info": {"title": "t", "version": "1"},
+                "servers": [{"url": "https://x.example"}],
+                "paths": {"/go": {"get": operation}},
+                "components": {"securitySchemes": schemes},
+            }
+        )
+    )
+    environ = {"CAPDEX_CREDENTIAL_API_API_KEY": "secret"}
+    loaded = load(SourceConfig(location=str(path)), defaults=DefaultCredentials(["api"], environ))
+    assert build_catalog(loaded.sources).operations[0].executable
+    assert loaded.credentials["api"]["api-key"] == "secret"

@@ -112,7 +112,7 @@ def credential_variable(source: str, scheme: str) -> str:
 def _lacking(
     alternative: SecurityRequirement, schemes: Mapping[str, SecurityScheme], held: Container[str]
 ) -> list[str]:
-    usable = {name for name in held if name in schemes and schemes[name].kind != "unsupported"}
+    usable = {name for name, scheme in schemes.items() if scheme.kind != "unsupported" and name in held}
     return [name for name in alternative if name not in usable]
 
 

@@ -49,7 +49,7 @@ WEIGHTS: Final[Mapping[str, Mapping[str, float]]] = {
         "best_meaning": 1.3,
         "foreign": 0.2,
     },
-    "same": {"always": 8.0},
+    "same": {"always": 5.0},
     "method": {"always": 0.5},
     "collection": {"always": 0.33},
     "deprecated": {"always": -0.3},

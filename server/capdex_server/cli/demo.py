@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from capdex_server.cli.options import Run, prepared
+from capdex_server.cli.options import prepared
 from capdex_server.cli.output import progress, reported_errors
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ async def _call(client: Client, tool: str, arguments: Mapping[str, Any]) -> dict
 def _print_matches(found: Mapping[str, Any]) -> None:
     for match in found.get("matches", ()):
         typer.echo(
-            f"  {match['score']:.2f}  {match['name']:<18} {match['method']:<5} {match['path']:<27} {match['summary']}"
+            f"  {match['score']:.2f}  {match['name']:<18} {match['method']:<5} {match['path']:<27} "
+            f"{match['summary']}"
         )
     if "error" in found:
         _print_json(found)

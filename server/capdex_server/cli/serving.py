@@ -73,7 +73,8 @@ def bound_socket(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise ConfigurationError(
-            f"Cannot listen on {host}:{port} ({error.strerror or error}). Choose another with --port; 0 takes a free one."
+            f"Cannot listen on {host}:{port} ({error.strerror or error}). "
+            "Choose another with --port; 0 takes a free one."
         ) from None
     return listener
 
