@@ -23,6 +23,7 @@ from capdex_engine.errors import (
     UnknownCapability,
 )
 from capdex_engine.operation import Availability, Operation
+from capdex_engine.rank import SearchResult
 from capdex_engine.rank.answer import EXACT_BYTES, build_answer
 from capdex_server.callers import Caller
 from capdex_server.config import Settings
@@ -46,13 +47,18 @@ class Service:
         self._limits = settings.limits
         self._limiter: anyio.CapacityLimiter | None = None
 
-    async def search(self, caller: Caller, arguments: object) -> dict[str, Any]:
+    async def search(self, caller: Caller, arguments: object, *, explain: bool = False) -> dict[str, Any]:
         """Return SPEC section 2's result for search_capabilities' input.
+
+        Args:
+            caller: Who asks.
+            arguments: The tool's input.
+            explain: Add to each match ``parts``: what each feature adds to its score.
 
         Raises:
             CapdexError: As an error object of SPEC section 4.
         """
-        return await safely(self._search(caller, arguments))
+        return await safely(self._search(caller, arguments, explain))
 
     async def execute(self, caller: Caller, arguments: object) -> dict[str, Any]:
         """Return SPEC section 3's result for execute_capability's input.
@@ -80,18 +86,18 @@ class Service:
         await self.live.wait(FIRST_CATALOG_WAIT)
         return self.live.current
 
-    async def _search(self, caller: Caller, arguments: object) -> dict[str, Any]:
+    async def _search(self, caller: Caller, arguments: object, explain: bool) -> dict[str, Any]:
         wanted = read_search(arguments)
         snapshot = await self._snapshot()
         # The limiter belongs to the event loop that first searches.
         self._limiter = self._limiter or anyio.CapacityLimiter(self._limits.search_threads)
         answer = await anyio.to_thread.run_sync(
-            self._ranked, snapshot, caller, wanted, limiter=self._limiter, abandon_on_cancel=True
+            self._ranked, snapshot, caller, wanted, explain, limiter=self._limiter, abandon_on_cancel=True
         )
         _log.info("search", caller=caller.name, matches=len(answer["matches"]), revision=snapshot.revision)
         return answer
 
-    def _ranked(self, snapshot: Snapshot, caller: Caller, wanted: Search) -> dict[str, Any]:
+    def _ranked(self, snapshot: Snapshot, caller: Caller, wanted: Search, explain: bool) -> dict[str, Any]:
         """Rank in the calling thread."""
         if snapshot.searcher is None:
             raise NotReady
@@ -102,7 +108,8 @@ class Service:
         result = snapshot.searcher.search(wanted.query, limit=wanted.limit, allowed=mask)
         exact = wanted.limit == 1 and self._permitted(snapshot, caller, wanted.query.strip()) is not None
         budget = max(self._limits.max_search_bytes, EXACT_BYTES if exact else 0)
-        return build_answer(result, snapshot.catalog, max_bytes=budget)
+        answer = build_answer(result, snapshot.catalog, max_bytes=budget)
+        return _explained(answer, result) if explain else answer
 
     def _nothing_there(self, snapshot: Snapshot, caller: Caller) -> dict[str, Any]:
         names = ", ".join(one.name for one in snapshot.sources_for(caller, self.policy)[:20]) or "none"
@@ -139,6 +146,15 @@ class Service:
     def _permitted(self, snapshot: Snapshot, caller: Caller, name: str) -> Operation | None:
         operation = snapshot.catalog.get(name)
         return operation if operation is not None and self.policy.allows(caller, operation) else None
+
+
+def _explained(answer: dict[str, Any], result: SearchResult) -> dict[str, Any]:
+    """Add the parts of each match's score; matches stand in the order of the hits."""
+    matches = [
+        {**match, "parts": {name: round(part, 3) for name, part in hit.parts.items()}}
+        for match, hit in zip(answer["matches"], result.hits, strict=False)
+    ]
+    return {**answer, "matches": matches}
 
 
 async def safely(work: Awaitable[T]) -> T:

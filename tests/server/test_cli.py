@@ -221,6 +221,14 @@ def test_search_answers_in_the_shape_of_the_tool(spec: Path) -> None:
     assert answer["revision"]
 
 
+def test_explain_shows_what_each_part_adds_to_the_score(spec: Path) -> None:
+    _, answer = run("search", "give a locker to somebody", "--spec", spec, "--explain", "--json")
+    parts = answer["matches"][0]["parts"]
+    assert parts["meaning"] > 0
+    _, text = run("search", "give a locker to somebody", "--spec", spec, "--explain")
+    assert "meaning +" in str(text)
+
+
 def test_search_reports_a_wrong_limit_as_an_invalid_request(spec: Path) -> None:
     code, answer = run("search", "locker", "--spec", spec, "--limit", "99", "--json")
     assert (code, answer["error"]["code"]) == (1, "invalid_request")

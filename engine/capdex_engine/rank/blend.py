@@ -27,9 +27,15 @@ _MATRIX: Final = np.array(
 _SHIFT: Final = np.array([CALIBRATION.get(g, 0.0) for g in GATES], dtype=np.float64)
 
 
+def contributions(features: NDArray[np.float32], gates: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return what each feature adds to the utility of each candidate, shape (rows, FEATURES)."""
+    result: NDArray[np.float64] = features.astype(np.float64) * (_MATRIX @ gates)
+    return result
+
+
 def utilities(features: NDArray[np.float32], gates: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return what orders the candidates of one request, shape (rows,)."""
-    result: NDArray[np.float64] = np.einsum("ij,j->i", features.astype(np.float64), _MATRIX @ gates)
+    result: NDArray[np.float64] = contributions(features, gates).sum(axis=1)
     return result
 
 

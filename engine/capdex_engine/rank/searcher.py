@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capdex_engine.operation import Operation
-from capdex_engine.rank.blend import probabilities, utilities
+from capdex_engine.rank.blend import contributions, probabilities
 from capdex_engine.rank.dense import DenseIndex, operation_text
 from capdex_engine.rank.exact import ExactNames, Named
 from capdex_engine.rank.features import FEATURES, FeatureReader, Need
@@ -43,39 +43,23 @@ HINT_WEAK: Final = "No match is certain. Compare the summaries before you call o
 _WEAK: Final = 0.15
 
 
-_ENGLISH: Final = frozenset(
-    [
-        "the",
-        "of",
-        "for",
-        "with",
-        "my",
-        "our",
-        "your",
-        "how",
-        "what",
-        "which",
-        "and",
-        "this",
-        "that",
-        "to",
-        "from",
-        "all",
-    ]
-)
+_ENGLISH: Final = frozenset("the of for with my our your how what which and this that to from all".split())
 """Words that only an English request is likely to hold."""
 
 Found = tuple[float, int, Mapping[str, float]]
-"""Score, number, and features of an operation found."""
+"""Score, number, and parts of the score of an operation found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One operation found; ``parts`` holds the features that its score was made of."""
+    """One operation found."""
 
     operation: Operation
     score: float
+    """0..1, the probability that it is a right one."""
     parts: Mapping[str, float]
+    """Feature -> what it adds to the utility (:mod:`capdex_engine.rank.blend`) that the score follows;
+    ``exact`` where the query names the operation, which then decides alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +74,8 @@ class SearchResult:
 class _Ranked:
     rows: NDArray[np.int64]
     scores: NDArray[np.float64]
-    features: NDArray[np.float32]
+    parts: NDArray[np.float64]
+    """Shape (rows, FEATURES)."""
 
 
 class Searcher:
@@ -186,14 +171,15 @@ class Searcher:
 
     def _rank(self, need: Need, may: NDArray[np.bool_] | None) -> _Ranked:
         rows, features, gates = self.describe(need, may)
-        scores = np.round(probabilities(utilities(features, gates), gates), 4)
+        parts = contributions(features, gates)
+        scores = np.round(probabilities(parts.sum(axis=1), gates), 4)
         groups = self._twins[rows]
         if (groups >= 0).any():
             idf = self._lexical.postings.idf[list(need.terms.known)]
             tiers = field_tiers(self._lexical.hits(need.terms, rows), idf)
             scores = np.round(deal_by_field(scores, tiers, groups), 4)
         order = np.lexsort((rows, -scores))
-        return _Ranked(rows[order], scores[order], features[order])
+        return _Ranked(rows[order], scores[order], parts[order])
 
     def _result(self, found: list[Found]) -> SearchResult:
         hits = tuple(Hit(self._operations[row], score, parts) for score, row, parts in found)
@@ -215,7 +201,7 @@ def _merge(rankings: Sequence[_Ranked], limit: int) -> list[Found]:
         for i in range(min(len(ranking.rows), 4 * limit)):
             row, score = int(ranking.rows[i]), float(ranking.scores[i])
             if row not in best or score > best[row][0]:
-                best[row] = (score, row, dict(zip(FEATURES, ranking.features[i].tolist(), strict=True)))
+                best[row] = (score, row, dict(zip(FEATURES, ranking.parts[i].tolist(), strict=True)))
     chosen = _in_turn(rankings[1:] or rankings, limit)
     return sorted((best[row] for row in chosen), key=lambda f: (-f[0], f[1]))
 

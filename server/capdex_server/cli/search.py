@@ -16,6 +16,9 @@ def search(
     limit: Annotated[int, typer.Option(help="Matches to return, 1 to 20.")] = 5,
     source: Annotated[str | None, typer.Option(help="Only this source.")] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Only what cannot change anything.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what each part adds to the score.")
+    ] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -31,7 +34,7 @@ def search(
     with reported_errors(as_json), prepared(spec, config) as run:
         from capdex_server.cli.serving import search_once
 
-        answer = search_once(run, wanted)
+        answer = search_once(run, wanted, explain=explain)
         if as_json:
             print_json(answer)
         else:
@@ -56,5 +59,11 @@ def _print_answer(answer: dict[str, Any]) -> None:
                 for row in matches
             ],
         )
+    for row in matches:
+        if "parts" in row:
+            parts = sorted(row["parts"].items(), key=lambda part: -abs(part[1]))
+            typer.echo(
+                f"{row['name']}: " + ", ".join(f"{name} {value:+.2f}" for name, value in parts if value)
+            )
     if hint := answer.get("hint"):
         typer.echo(hint)

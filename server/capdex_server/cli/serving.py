@@ -42,7 +42,7 @@ def live_of(run: Run) -> Live:
     )
 
 
-def search_once(run: Run, wanted: dict[str, Any]) -> dict[str, Any]:
+def search_once(run: Run, wanted: dict[str, Any], *, explain: bool = False) -> dict[str, Any]:
     """Load the run's catalog and answer one search.
 
     Raises:
@@ -54,7 +54,7 @@ def search_once(run: Run, wanted: dict[str, Any]) -> dict[str, Any]:
         await live.reload(raising=True)
         for source, reason in live.problems.items():
             progress(f"{source}: {reason}")
-        return await Service(live, run.settings).search(LOCAL, wanted)
+        return await Service(live, run.settings).search(LOCAL, wanted, explain=explain)
 
     return anyio.run(answer)
 
