@@ -43,7 +43,9 @@ HINT_WEAK: Final = "No match is certain. Compare the summaries before you call o
 _WEAK: Final = 0.15
 
 
-_ENGLISH: Final = frozenset("the of for with my our your how what which and this that to from all".split())
+_ENGLISH: Final = frozenset({"the", "of", "for", "with", "my", "our", "your", "how", "what"}) | frozenset(
+    {"which", "and", "this", "that", "to", "from", "all"}
+)
 """Words that only an English request is likely to hold."""
 
 Found = tuple[float, int, Mapping[str, float]]
