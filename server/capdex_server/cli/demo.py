@@ -16,8 +16,8 @@ from capdex_server.cli.output import progress, reported_errors
 if TYPE_CHECKING:
     from mcp import Client
 
-QUERY: Final = "which invoices are still unpaid"
-CALL: Final[Mapping[str, Any]] = {"name": "listInvoices", "queryParams": {"unpaid": True, "limit": 1}}
+QUERY: Final = "how much vacation does she have left"
+CALL: Final[Mapping[str, Any]] = {"name": "getTimeOffBalance", "pathParams": {"workerId": "wrk_1005"}}
 
 
 def demo(
@@ -79,7 +79,7 @@ async def _call(client: Client, tool: str, arguments: Mapping[str, Any]) -> dict
 def _print_matches(found: Mapping[str, Any]) -> None:
     for match in found.get("matches", ()):
         typer.echo(
-            f"  {match['score']:.2f}  {match['name']:<18} {match['method']:<5} {match['path']:<27} "
+            f"  {match['score']:.2f}  {match['name']:<21}  {match['method']:<5} {match['path']:<36}  "
             f"{match['summary']}"
         )
     if "error" in found:
