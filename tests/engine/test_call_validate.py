@@ -383,3 +383,20 @@ def test_patterns_of_property_names_count_and_a_bad_one_is_skipped():
         ("body", "/b", "additionalProperties"),
     ]
     assert body_issues({**schema, "patternProperties": {"([": True}}, {"b": 1}) == []
+
+
+@pytest.mark.parametrize(
+    ("step", "value"), [(0.01, 19.99), (0.01, 0.07), (0.1, 0.3), (0.5, 1e20), (3, 9), (0.01, 5)]
+)
+def test_multiples_are_compared_as_decimals(step, value):
+    assert body_issues({"multipleOf": step}, value) == []
+
+
+@pytest.mark.parametrize(("step", "value"), [(0.01, 19.999), (0.5, 0.25), (3, 10), (2, 10**4000 + 1)])
+def test_what_is_no_multiple_is_an_issue(step, value):
+    assert body_issues({"multipleOf": step}, value) == [("body", "", "multipleOf")]
+
+
+def test_what_cannot_be_sent_does_not_hide_the_other_issues():
+    found = details(parameter("need", required=True), body=json_body({"type": "object", "required": ["a"]}))
+    assert {each[2] for each in issues(found, body={"b": float("nan")})} == {"type", "required"}

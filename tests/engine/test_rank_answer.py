@@ -121,6 +121,22 @@ def test_lower_matches_are_cut_first_and_marked() -> None:
     assert answer["matches"][-1]["bodySchema"] == {"type": "object", "required": ["title"]}
 
 
+class OneLarge(StubCatalog):
+    """Serves one body schema that no budget holds."""
+
+    def body_schema(self, operation: Operation) -> dict[str, Any] | None:
+        return StubCatalog(80_000 if operation.name == "large" else 40).body_schema(operation)
+
+
+@pytest.mark.parametrize("place", [0, 1, 4])
+def test_one_schema_that_is_too_large_does_not_cost_the_others(place: int) -> None:
+    names = [f"o{i}" for i in range(4)]
+    names.insert(place, "large")
+    answer = build_answer(result(*(operation(name, has_body=True) for name in names)), OneLarge())
+    assert [m["name"] for m in answer["matches"] if m.get("schemaTruncated")] == ["large"]
+    assert size(answer) <= MATCHES_BYTES
+
+
 def test_argument_schemas_are_cut_to_the_required_names() -> None:
     needing = [operation(f"o{i}", path_params=("id",), required_params=(("path", "id"),)) for i in range(6)]
     answer = build_answer(result(*needing), StubCatalog(argument_characters=12_000))

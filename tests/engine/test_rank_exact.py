@@ -77,3 +77,36 @@ def test_operations_without_a_path_are_found_by_name_only() -> None:
     names = ExactNames([op("tool")])
     assert names.find("tool").whole == (0,)
     assert names.find("/").whole == ()
+
+
+VARIANTS = ExactNames(
+    [
+        op("getUser", "GET", "/a"),
+        op("getuser", "GET", "/a/"),
+        op("get_user", "GET", "/b?action=list"),
+        op("get_1f3a", "GET", "/b?action=del", "😀"),
+        op("byId", "GET", "/contacts/{id}"),
+        op("byNumber", "GET", "/contacts/{number}"),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "row"),
+    [
+        ("getuser", 1),
+        ("get_user", 2),
+        ("GET /a", 0),
+        ("GET /a/", 1),
+        ("GET /b?action=del", 3),
+        ("GET /contacts/{number}", 5),
+        ("/contacts/{id}", 4),
+        ("😀", 3),
+    ],
+)
+def test_of_names_that_differ_in_their_writing_the_literal_one_counts(query: str, row: int) -> None:
+    assert VARIANTS.find(query).whole == (row,)
+
+
+def test_the_other_writings_of_a_name_keep_a_place() -> None:
+    assert VARIANTS.find("getuser").among == (0, 2)

@@ -239,7 +239,10 @@ class Executor:
         checker = self._checker(operation, details)
         wrong = unsendable(call)
         if wrong:
-            return Draft(operation.method, "", Target("/", ""), (), (), (), None), wrong
+            # What is nested too deeply cannot be looked at any further.
+            deep = any(one["keyword"] == "maxDepth" for one in wrong)
+            further = [] if deep else check(details, call, checker)[1]
+            return Draft(operation.method, "", Target("/", ""), (), (), (), None), wrong + further
         arguments, issues = check(details, call, checker)
         drafted, further = draft(operation, details, arguments, checker)
         return drafted, issues + further

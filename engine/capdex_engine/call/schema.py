@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any, Final
 
 from jsonschema import Draft202012Validator, ValidationError
@@ -164,11 +165,22 @@ def _any_of(validator: Any, branches: Any, value: Any, schema: Any) -> _Errors:
         yield from Draft202012Validator.VALIDATORS["anyOf"](validator, branches, value, schema)
 
 
+def _multiple_of(_: Any, step: Any, value: Any, __: Any) -> _Errors:
+    """Compare as decimals: 19.99 is a multiple of 0.01, which no binary fraction of it is."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and _decimal(value) % _decimal(step):
+        yield ValidationError(f"must be a multiple of {step}")
+
+
+def _decimal(number: int | float) -> Fraction:
+    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
+
+
 _Validator: Final[Any] = extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
     {
         "$ref": _ref,
         "anyOf": _any_of,
+        "multipleOf": _multiple_of,
         "pattern": _pattern,
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,

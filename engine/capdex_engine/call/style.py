@@ -62,7 +62,7 @@ def scalar(value: Any) -> str:
     """Return a value as bare text; objects and arrays as compact JSON."""
     if isinstance(value, str):
         return value
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+    if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return compact_json(value)
 

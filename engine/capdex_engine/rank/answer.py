@@ -37,7 +37,8 @@ def build_answer(result: SearchResult, catalog: Schemas, *, max_bytes: int = MAT
     """Return ``{"matches", "hint"?, "revision"}``; its compact UTF-8 JSON takes at most ``max_bytes``.
 
     Over the budget, schemas of the lowest matches are cut first, the body's before the arguments',
-    and marked ``schemaTruncated``; then whole matches are dropped from the bottom, which the hint says.
+    and marked ``schemaTruncated``; one that fits after a larger one was cut stays whole. Then whole
+    matches are dropped from the bottom, which the hint says.
     """
     answer: dict[str, Any] = {"matches": [_match(hit, catalog) for hit in result.hits]}
     if result.hint is not None:
@@ -94,15 +95,32 @@ def size(value: Any) -> int:
 
 
 def _within(answer: dict[str, Any], max_bytes: int) -> dict[str, Any]:
-    over = size(answer) - max_bytes
+    """Cut schemas until the answer fits, then put back what there is room for, the best match's first."""
+    room = max_bytes - size(answer)
+    cuts: list[tuple[dict[str, Any], str, Any]] = []
     for match, key in _cuts(answer["matches"]):
-        if over <= 0:
-            return answer
-        before = size(match)
-        match[key] = _outline(match[key], match["required"] if key == "argumentsSchema" else {})
+        if room >= 0:
+            break
+        before, whole = size(match), match[key]
+        match[key] = _outline(whole, match["required"] if key == "argumentsSchema" else {})
         match["schemaTruncated"] = True
-        over -= before - size(match)
-    return answer if over <= 0 else _with_fewer(answer, max_bytes)
+        room += before - size(match)
+        cuts.append((match, key, whole))
+    _restore(cuts, room)
+    return answer if room >= 0 else _with_fewer(answer, max_bytes)
+
+
+def _restore(cuts: Sequence[tuple[dict[str, Any], str, Any]], room: int) -> None:
+    still_cut = set()
+    for match, key, whole in reversed(cuts):
+        more = size(whole) - size(match[key])
+        if more <= room:
+            match[key], room = whole, room - more
+        else:
+            still_cut.add(id(match))
+    for match, _, _ in cuts:
+        if id(match) not in still_cut:
+            match.pop("schemaTruncated", None)
 
 
 def _cuts(matches: Sequence[dict[str, Any]]) -> Iterable[tuple[dict[str, Any], str]]:

@@ -11,9 +11,8 @@ from typing import Final
 from capdex_engine.operation import Operation
 from capdex_engine.text import STOP_WORDS, identifier_key
 
-_ENDPOINT: Final = re.compile(
-    r"\b(GET|PUT|POST|DELETE|OPTIONS|HEAD|PATCH|TRACE|QUERY|MCP|SKILL)\s+((?:\w+:/)?/\S*)", re.IGNORECASE
-)
+_ENDPOINT: Final = re.compile(r"\b([A-Z]+)\s+((?:\w+:/)?/\S*)", re.IGNORECASE)
+"""Any word before a path may be a method: documents hold more than HTTP's own."""
 _CHUNK: Final = re.compile(r"[^\s,;:!?\"'`()\[\]<>]+")
 _IDENTIFIER: Final = re.compile(r"[a-z0-9][A-Z]|\w[_./:-]+\w")
 """What marks a word as somebody's identifier: an inner capital or separator."""
@@ -32,13 +31,21 @@ class Named:
 
 
 class ExactNames:
-    """Looks names up under :func:`~capdex_engine.text.identifier_key`, any casing and separators."""
+    """Looks names up under :func:`~capdex_engine.text.identifier_key`, any casing and separators.
+
+    Where several fit so, those that are written just like it count, and the others are ``among``.
+    """
 
     def __init__(self, operations: Sequence[Operation]) -> None:
+        self._operations = operations
+        self._literal: dict[str, list[int]] = defaultdict(list)
         self._names: dict[str, list[int]] = defaultdict(list)
         self._paths: dict[tuple[str, int], list[tuple[tuple[str | None, ...], int]]] = defaultdict(list)
         for row, operation in enumerate(operations):
-            for key in {identifier_key(n) for n in (operation.name, operation.operation_id or "") if n}:
+            names = {name for name in (operation.name, operation.operation_id) if name}
+            for name in names:
+                self._literal[name].append(row)
+            for key in {identifier_key(name) for name in names}:
                 self._names[key].append(row)
             if operation.method and operation.path:
                 parts = _template(operation.path)
@@ -57,7 +64,7 @@ class ExactNames:
         if query.startswith("/") and " " not in query:
             return self._endpoint("", query)
         key = identifier_key(query)
-        return list(self._names.get(key, ())) if key else []
+        return self._literal.get(query) or (self._names.get(key, []) if key else [])
 
     def _among(self, query: str) -> Iterable[int]:
         for endpoint in _ENDPOINT.finditer(query):
@@ -72,9 +79,13 @@ class ExactNames:
         return identifier_key(chunk) in self._names
 
     def _endpoint(self, method: str, path: str) -> list[int]:
-        """Return the operations of an endpoint: its template first, else what its concrete path fits."""
+        """Return the operations of an endpoint: its path to the letter, else its template, else what its
+        concrete path fits."""
         wanted = _template(path)
         rows = self._paths.get((method, len(wanted)), ())
+        literal = [row for _, row in rows if self._operations[row].path == path]
+        if literal:
+            return literal
         same = [row for parts, row in rows if parts == wanted]
         if same:
             return same
