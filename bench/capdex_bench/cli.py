@@ -185,3 +185,36 @@ def peers(
             say=_say,
         )
     typer.echo(page)
+
+
+@app.command()
+def train(
+    out: Annotated[Path, typer.Option(help="The run's folder; a checkpoint in it is taken up.")],
+    data: Data = None,
+    base: Annotated[
+        Path | None,
+        typer.Option(help="Local sentence-transformers folder to start from; default: the pinned."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Order of the batches, and what is dropped.")] = 0,
+    epochs: Annotated[float, typer.Option(min=0.001, help="Passes over the requests.")] = 2.0,
+    siblings: Annotated[int, typer.Option(min=0, help="Extra negatives per API and batch.")] = 0,
+    dropout: Annotated[float, typer.Option(min=0, max=0.9, help="Share of hidden states.")] = 0.1,
+    precision: Annotated[str, typer.Option(help="bf16 or fp32, of matrix products.")] = "bf16",
+    threads: Annotated[int, typer.Option(min=0, help="For torch; 0 leaves it the choice.")] = 0,
+    minutes: Annotated[float, typer.Option(min=0.1, help="Between checkpoints.")] = 3.0,
+) -> None:
+    """Train the encoder on own-written requests; cut it at any time and start the same line again.
+
+    Writes OUT/model (a sentence-transformers folder) and OUT/recipe.json.
+    """
+    from .commands import data_folder
+
+    with _errors():
+        from .train.command import run_training
+        from .train.recipe import Settings
+
+        settings = Settings(seed=seed, epochs=epochs, siblings=siblings, dropout=dropout, precision=precision)
+        last = run_training(
+            data_folder(data), out, settings, say=_say, base=base, threads=threads or None, minutes=minutes
+        )
+    typer.echo(last)

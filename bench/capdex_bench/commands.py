@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from capdex_engine.encode import VectorStore, load_encoder
+from capdex_engine.encode.lock import read_lock
 from capdex_engine.errors import ConfigurationError, DocumentError
 from capdex_engine.operation import Operation
 
@@ -103,7 +104,11 @@ def make_suite(
 ) -> Suite:
     """Run systems on sets, with the pinned encoder."""
     cache = cache_folder()
-    context = Context(cache, lambda: load_encoder(cache, progress=say))
+    context = Context(
+        cache,
+        lambda: load_encoder(cache, progress=say),
+        lambda: load_encoder(cache, pinned=read_lock().base, progress=say),
+    )
     results = run_suite(
         sets,
         find_systems(systems),

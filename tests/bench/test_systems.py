@@ -139,3 +139,13 @@ def test_the_dense_side_is_encoded_once_per_text(tmp_path):
 def test_ablations_keep_the_keys_and_take_one_thing_away(context):
     search = ABLATIONS["capdex-name"](OPERATIONS, context)
     assert "cancelOrder" in keys(search("cancel an order that was not shipped", 5))
+
+
+def test_the_dense_baselines_keep_their_own_encoder():
+    def engine_encoder():
+        raise AssertionError("a baseline must not ask for the engine's encoder")
+
+    for name in ("minilm", "blend", "rrf"):
+        context = Context(load=engine_encoder, load_baseline=WordEncoder)
+        assert SYSTEMS[name](OPERATIONS, context)("order", 5)
+        assert context.identity == WordEncoder().identity

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from capdex_engine.encode.artefact import EXACT, MODEL
+from capdex_engine.encode.artefact import EXACT
 from capdex_engine.encode.export import write_graphs
 from capdex_engine.encode.gates import PARITY_SENTENCES, open_graph
-from capdex_engine.encode.lock import Canonical, ExportSettings, LockedModel, PinnedFile, sha256_file
+from capdex_engine.encode.lock import (
+    MODEL,
+    Canonical,
+    ExportSettings,
+    LockedModel,
+    PinnedFile,
+    sha256_file,
+)
+from capdex_engine.encode.toml import to_toml
 
 HIDDEN, LAYERS, WIDE, POSITIONS, MAX_TOKENS = 32, 2, 64, 48, 24
 CONFIG = {
@@ -40,6 +49,37 @@ def write_model(folder: Path, **config) -> None:
         json.dumps({**CONFIG, "vocab_size": tokenizer.get_vocab_size(), **config})
     )
     save_file(weights(tokenizer.get_vocab_size()), folder / "model.safetensors")
+
+
+def write_trained(folder: Path, **config) -> None:
+    """Write the model as sentence-transformers saves one."""
+    write_model(folder, **config)
+    parts = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
+    files = {
+        "modules.json": [
+            {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for i, (path, kind) in enumerate(parts.items())
+        ],
+        "1_Pooling/config.json": {"word_embedding_dimension": HIDDEN, "pooling_mode_mean_tokens": True},
+        "sentence_bert_config.json": {"max_seq_length": MAX_TOKENS, "do_lower_case": False},
+        "tokenizer_config.json": {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "pad_token": "[PAD]",
+            "unk_token": "[UNK]",
+            "model_max_length": MAX_TOKENS,
+        },
+    }
+    for name, value in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(json.dumps(value))
+
+
+def write_lock(path: Path, base: LockedModel, default: str, *entries: str) -> None:
+    """Write a models.lock with the package ``base`` and further entries, as TOML text each."""
+    table = {"kind": "package", **asdict(base)}
+    texts = [to_toml(("models", table.pop("name")), table), *entries]
+    head = f'format = 1\ndefault = "{default}"\nbase = "{base.name}"\n'
+    path.write_text("\n".join([head, *texts]), encoding="utf-8")
 
 
 def pin(folder: Path, scratch: Path) -> LockedModel:

@@ -15,8 +15,6 @@ from capdex_engine.encode import gates
 from capdex_engine.encode.artefact import (
     EXACT,
     MANIFEST,
-    MODEL,
-    TOKENIZER,
     DamagedArtefact,
     artefact_folder,
     open_artefact,
@@ -24,7 +22,7 @@ from capdex_engine.encode.artefact import (
 from capdex_engine.encode.export import export, write_graphs
 from capdex_engine.encode.gates import require_used_inputs
 from capdex_engine.encode.graph import INPUTS, OUTPUT, BertShape, build_bert
-from capdex_engine.encode.lock import sha256_file
+from capdex_engine.encode.lock import MODEL, TOKENIZER, sha256_file
 from capdex_engine.encode.onnx import OnnxEncoder, open_session
 from capdex_engine.encode.prepare import prepare_artefact, prepare_encoder
 from capdex_engine.errors import ModelError

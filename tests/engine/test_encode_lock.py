@@ -18,7 +18,8 @@ REAL = Path(__file__).resolve().parents[2] / "models.lock"
 
 @pytest.fixture
 def model():
-    return read_lock().model
+    """The model that lies in a package of its own."""
+    return read_lock().base_model
 
 
 def refused(call, *args) -> ModelError:
@@ -42,7 +43,7 @@ def test_the_lock_in_the_package_comes_before_the_one_at_the_root(tmp_path, monk
         REAL.read_text(encoding="utf-8").replace("max_tokens = 256", "max_tokens = 64"), encoding="utf-8"
     )
     monkeypatch.setattr(lock, "_PLACES", (inside, REAL))
-    assert read_lock().model.max_tokens == 64
+    assert read_lock().base_model.max_tokens == 64
 
 
 def test_a_missing_lock_says_to_reinstall(tmp_path, monkeypatch):
@@ -57,6 +58,10 @@ def test_a_missing_lock_says_to_reinstall(tmp_path, monkeypatch):
         ("format = 1", "format = = 1"),
         ("format = 1", ""),
         ('default = "all-MiniLM-L6-v2"', 'default = "another"'),
+        ('base = "all-MiniLM-L6-v2"', 'base = "another"'),
+        ('base = "all-MiniLM-L6-v2"', ""),
+        ('kind = "package"', 'kind = "parcel"\n'),
+        ('\nkind = "package"', ""),
         ("dimension = 384", ""),
         ("dimension = 384", "dimensions = 384"),
         ("opset = 18", "opset = 18\nspeed = 3"),
@@ -84,7 +89,7 @@ def test_the_key_changes_with_any_field(model):
         dataclasses.replace(model, export=dataclasses.replace(model.export, reduce_range=False)).key,
     }
     assert len(keys) == 4
-    assert read_lock().model.key == model.key
+    assert read_lock().base_model.key == model.key
 
 
 def test_the_installed_package_is_found_without_importing_it(model):
@@ -120,5 +125,20 @@ def test_an_altered_file_is_named_with_both_hashes(model, tmp_path):
 
 
 def test_a_missing_file_is_named(model, tmp_path):
+    model = dataclasses.replace(model, files={"a.json": PinnedFile("0" * 64, 3)})
+    assert refused(verify_files, model, tmp_path).details["file"] == "a.json"
+
+
+def test_an_entry_is_found_by_its_name_and_a_wrong_name_lists_those_there_are(model):
+    assert read_lock().named("all-MiniLM-L6-v2") == model
+    assert "all-MiniLM-L6-v2" in str(refused(read_lock().named, "all-minilm"))
+
+
+def test_a_file_that_cannot_be_read_is_a_model_error(model, tmp_path, monkeypatch):
+    def fail(path):
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "a.json").touch()
+    monkeypatch.setattr(lock, "sha256_file", fail)
     model = dataclasses.replace(model, files={"a.json": PinnedFile("0" * 64, 3)})
     assert refused(verify_files, model, tmp_path).details["file"] == "a.json"

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from capdex_engine.encode import load_encoder
-from capdex_engine.encode.artefact import EXACT, TOKENIZER
+from capdex_engine.encode.artefact import EXACT
 from capdex_engine.encode.export import write_exact
 from capdex_engine.encode.gates import PARITY_SENTENCES, open_graph
-from capdex_engine.encode.lock import model_folder, read_lock
+from capdex_engine.encode.lock import TOKENIZER, model_folder, read_lock
 from capdex_engine.encode.reference import SentenceTransformerEncoder
 from capdex_engine.errors import ModelError
 
@@ -24,29 +24,35 @@ def reference():
     return SentenceTransformerEncoder()
 
 
+@pytest.fixture(scope="module")
+def served(cache):
+    """The same weights as they are served."""
+    return load_encoder(cache, pinned=read_lock().base)
+
+
 def cosines(one, other, texts=PARITY_SENTENCES):
     return np.sum(one.encode(texts) * other.encode(texts), axis=1)
 
 
-def test_the_served_encoder_is_near_the_reference(encoder, reference):
-    settings = read_lock().model.export
-    found = cosines(encoder, reference)
+def test_the_served_encoder_is_near_the_reference(served, reference):
+    settings = read_lock().base_model.export
+    found = cosines(served, reference)
     assert found.mean() >= settings.parity_mean
     assert found.min() >= settings.parity_min
 
 
-def test_ordinary_sentences_are_within_a_cosine_of_098(encoder, reference):
+def test_ordinary_sentences_are_within_a_cosine_of_098(served, reference):
     texts = [
         "Create an invoice for a customer.",
         "how can I see which pull requests wait for my review?",
         "DELETE /projects/{project_id}/members/{user_id}",
         "Send a text message to a phone number.",
     ]
-    assert cosines(encoder, reference, texts).min() >= 0.98
+    assert cosines(served, reference, texts).min() >= 0.98
 
 
 def test_the_exact_graph_is_torch_to_six_digits(reference, tmp_path):
-    model = read_lock().model
+    model = read_lock().base_model
     source = model_folder(model)
     write_exact(model, source, tmp_path / EXACT)
     shutil.copyfile(source / TOKENIZER, tmp_path / TOKENIZER)
@@ -55,7 +61,7 @@ def test_the_exact_graph_is_torch_to_six_digits(reference, tmp_path):
 
 
 def test_the_pinned_float32_vector_is_torchs(reference):
-    pinned = read_lock().model.canonical
+    pinned = read_lock().base_model.canonical
     np.testing.assert_allclose(
         reference.encode([pinned.sentence])[0, :8], pinned.fp32, atol=pinned.fp32_tolerance
     )
@@ -63,7 +69,7 @@ def test_the_pinned_float32_vector_is_torchs(reference):
 
 def test_a_local_folder_is_loaded_and_known_by_its_content(reference, tmp_path):
     folder = tmp_path / "copy"
-    shutil.copytree(model_folder(read_lock().model), folder)
+    shutil.copytree(model_folder(read_lock().base_model), folder)
     encoder = load_encoder(tmp_path / "cache", model=str(folder))
     assert encoder.identity == reference.identity
     np.testing.assert_array_equal(encoder.encode(["list users"]), reference.encode(["list users"]))
@@ -88,11 +94,11 @@ def test_a_folder_with_broken_files_is_a_model_error(tmp_path):
 
 def test_an_altered_pinned_model_is_refused(monkeypatch):
     lock = read_lock()
-    config = dataclasses.replace(lock.model.files["config.json"], sha256="0" * 64)
-    other = dataclasses.replace(lock.model, files={**lock.model.files, "config.json": config})
+    config = dataclasses.replace(lock.base_model.files["config.json"], sha256="0" * 64)
+    other = dataclasses.replace(lock.base_model, files={**lock.base_model.files, "config.json": config})
     monkeypatch.setattr(
         "capdex_engine.encode.reference.read_lock",
-        lambda: dataclasses.replace(lock, models={lock.default: other}),
+        lambda: dataclasses.replace(lock, models={**lock.models, lock.base: other}),
     )
     with pytest.raises(ModelError):
         SentenceTransformerEncoder()

@@ -27,11 +27,18 @@ class Context:
     Args:
         cache: Folder for the model and for vectors; ``None`` keeps vectors in memory.
         load: Returns the encoder. Default: the engine's pinned model, under ``cache``.
+        load_baseline: Returns the encoder of the dense baselines. Default: the same encoder.
     """
 
-    def __init__(self, cache: Path | None = None, load: Callable[[], Encoder] | None = None) -> None:
+    def __init__(
+        self,
+        cache: Path | None = None,
+        load: Callable[[], Encoder] | None = None,
+        load_baseline: Callable[[], Encoder] | None = None,
+    ) -> None:
         self.cache = cache
         self._load = load or self._pinned
+        self._load_baseline = load_baseline
 
     def _pinned(self) -> Encoder:
         if self.cache is None:
@@ -43,10 +50,17 @@ class Context:
         """The encoder, loaded once."""
         return self._load()
 
+    @cached_property
+    def baseline(self) -> Context:
+        """The context of the dense baselines, which must not move when the engine's encoder does."""
+        return Context(self.cache, self._load_baseline) if self._load_baseline else self
+
     @property
     def identity(self) -> str:
-        """The encoder's identity, or empty when no system asked for it."""
-        return self.encoder.identity if "encoder" in self.__dict__ else ""
+        """Identities of the encoders that systems asked for, joined by `` + ``."""
+        contexts = [self, *([self.baseline] if "baseline" in self.__dict__ else [])]
+        used = [one.encoder.identity for one in contexts if "encoder" in one.__dict__]
+        return " + ".join(dict.fromkeys(used))
 
     @cached_property
     def store(self) -> VectorStore:

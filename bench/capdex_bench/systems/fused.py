@@ -34,7 +34,7 @@ def reciprocal_ranks(scores: Scores, *, floor: float) -> Scores:
 
 def build_blend(operations: Sequence[Operation], context: Context) -> Search:
     """Half BM25, half cosine, each scaled to 0..1 over the catalog."""
-    index, dense = bm25_index(operations), cosines(operations, context)
+    index, dense = bm25_index(operations), cosines(operations, context.baseline)
 
     def score(text: str) -> Scores:
         return (1 - WEIGHT) * spread(index.scores(tokens(text))) + WEIGHT * spread(dense(text))
@@ -44,7 +44,7 @@ def build_blend(operations: Sequence[Operation], context: Context) -> Search:
 
 def build_rrf(operations: Sequence[Operation], context: Context) -> Search:
     """Reciprocal rank fusion of the two whole rankings."""
-    index, dense = bm25_index(operations), cosines(operations, context)
+    index, dense = bm25_index(operations), cosines(operations, context.baseline)
 
     def score(text: str) -> Scores:
         lexical = reciprocal_ranks(index.scores(tokens(text)), floor=0.0)

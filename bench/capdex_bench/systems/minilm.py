@@ -41,4 +41,4 @@ def cosines(
 
 def build_minilm(operations: Sequence[Operation], context: Context) -> Search:
     """Cosine alone; it always answers, so it never abstains."""
-    return ranked(operations, cosines(operations, context), floor=-np.inf)
+    return ranked(operations, cosines(operations, context.baseline), floor=-np.inf)

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from .lock import LockedModel, sha256_file
+from .lock import MODEL, TOKENIZER, LockedModel, sha256_file
 
 MANIFEST_FORMAT: Final = 1
 """Raised whenever the exporter's graph or the layout changes: older exports are then made anew."""
 
-MODEL: Final = "model.onnx"
 EXACT: Final = "fp32.onnx"  # only while an export is made
-TOKENIZER: Final = "tokenizer.json"
 MANIFEST: Final = "manifest.json"
 
 _ATTEMPTS: Final = 20  # another process may publish between our two renames, but not for ever

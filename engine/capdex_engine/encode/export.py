@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import onnx
@@ -16,10 +16,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from ..errors import ModelError
-from .artefact import EXACT, MODEL, TOKENIZER, DamagedArtefact, open_artefact, workshop, write_manifest
+from .artefact import EXACT, DamagedArtefact, open_artefact, workshop, write_manifest
 from .gates import check
 from .graph import BertShape, build_bert
-from .lock import LockedModel, model_folder, verify_files
+from .lock import MODEL, TOKENIZER, LockedModel, model_folder, verify_files
 
 _INT8: Final = QuantType.QInt8
 
@@ -42,7 +42,7 @@ def export(model: LockedModel, target: Path, progress: Progress) -> None:
         progress("Preparing the encoder: comparing its vectors")
         parity = check(model, folder)
         (folder / EXACT).unlink()
-        write_manifest(folder, model, {"parity": parity, "made_with": _tools()})
+        write_manifest(folder, model, {"parity": parity, "made_with": tools()})
     progress(
         f"The encoder {model.name} is ready: cosine to float32 {parity['mean']} (lowest {parity['min']})"
     )
@@ -74,6 +74,11 @@ def write_exact(model: LockedModel, source: Path, target: Path) -> None:
         raise ModelError(f"{model.name} is not the kind of model that can be exported: {error!r}") from error
 
 
+def tools() -> dict[str, str]:
+    """Return the versions of the packages that the bytes of an export depend on."""
+    return {name: version(name) for name in ("onnx", "onnxruntime", "numpy")}
+
+
 def _quantise(model: LockedModel, source: Path, target: Path) -> None:
     settings = model.export
     quantize_dynamic(
@@ -92,7 +97,3 @@ def _is_good(target: Path, model: LockedModel) -> bool:
     except DamagedArtefact:
         return False
     return True
-
-
-def _tools() -> dict[str, Any]:
-    return {name: version(name) for name in ("onnx", "onnxruntime", "numpy")}

@@ -10,8 +10,9 @@ import onnx
 from numpy.typing import NDArray
 
 from ..errors import ModelError
-from .artefact import EXACT, MODEL, TOKENIZER
-from .lock import LockedModel
+from .artefact import EXACT
+from .canonical import require_canonical, require_vector
+from .lock import MODEL, TOKENIZER, LockedModel
 from .onnx import OnnxEncoder
 
 PARITY_SENTENCES: Final = (
@@ -51,17 +52,11 @@ def check(model: LockedModel, folder: Path) -> dict[str, float]:
             f"{model.name} has {small.dimension} dimensions, models.lock says {model.dimension}."
         )
     pinned = model.canonical
-    _require_vector(exact, pinned.sentence, pinned.fp32, pinned.fp32_tolerance, "float32")
+    require_vector(exact, pinned.sentence, pinned.fp32, pinned.fp32_tolerance, "float32")
     require_canonical(model, small)
     return _require_parity(
         model, np.sum(exact.encode(PARITY_SENTENCES) * small.encode(PARITY_SENTENCES), axis=1)
     )
-
-
-def require_canonical(model: LockedModel, encoder: OnnxEncoder) -> None:
-    """Refuse an int8 encoder that gives another vector than models.lock pins: ``ModelError``."""
-    pinned = model.canonical
-    _require_vector(encoder, pinned.sentence, pinned.int8, pinned.int8_tolerance, "int8")
 
 
 def require_used_inputs(graph: onnx.ModelProto) -> None:
@@ -84,20 +79,6 @@ def open_graph(model: LockedModel, folder: Path, name: str) -> OnnxEncoder:
         prefix=model.prefix,
         threads=1,
     )
-
-
-def _require_vector(
-    encoder: OnnxEncoder, sentence: str, pinned: tuple[float, ...], tolerance: float, kind: str
-) -> None:
-    found: NDArray[np.float32] = encoder.encode([sentence])[0, : len(pinned)]
-    error = float(np.abs(found - np.array(pinned, dtype=np.float32)).max())
-    if not error <= tolerance:
-        raise ModelError(
-            f"The {kind} vector of the canonical sentence is off by {error:.2g} (allowed {tolerance:.2g}): "
-            "onnxruntime computes other vectors here than capdex was measured with. Install the versions of "
-            "constraints.txt.",
-            found=[round(float(number), 6) for number in found],
-        )
 
 
 def _require_parity(model: LockedModel, cosines: NDArray[np.float32]) -> dict[str, float]:

@@ -1,4 +1,7 @@
-"""A usable export, made where the cache lacks one. Imports the exporter only to make one."""
+"""The encoder of a lock entry: shipped files as they are, else an export, made where the cache lacks one.
+
+The exporter is imported only to make one.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Final
 
 from ..errors import ModelError
 from .artefact import Artefact, DamagedArtefact, artefact_folder, open_artefact
-from .lock import LockedModel
+from .lock import MODEL, TOKENIZER, LockedModel, Model, ShippedModel, model_folder, verify_files
 from .onnx import OnnxEncoder
 
 _ATTEMPTS: Final = 3  # another process may replace a damaged export while we read it
@@ -17,18 +20,31 @@ Progress = Callable[[str], None]
 
 
 def prepare_encoder(
-    cache: Path, model: LockedModel, progress: Progress, *, threads: int | None = None
+    cache: Path, model: Model, progress: Progress, *, threads: int | None = None
 ) -> OnnxEncoder:
-    """Open a pinned model's encoder, exporting it first where needed; ``ModelError`` as ``load_encoder``."""
-    artefact = prepare_artefact(cache, model, progress)
+    """Open a pinned model's encoder, exporting it first where needed; ``ModelError`` as ``load_encoder``.
+
+    A shipped model is verified and opened where it lies; ``cache`` and ``progress`` are then unused.
+    """
+    if isinstance(model, ShippedModel):
+        folder, identity = model_folder(model), f"{model.name}:{model.key}"
+        verify_files(model, folder)
+    else:
+        artefact = prepare_artefact(cache, model, progress)
+        folder, identity = artefact.folder, f"{model.name}:{model.key}:{artefact.digest[:16]}"
     return OnnxEncoder(
-        artefact.model,
-        artefact.tokenizer,
-        identity=f"{model.name}:{model.key}:{artefact.digest[:16]}",
+        folder / MODEL,
+        folder / TOKENIZER,
+        identity=identity,
         max_tokens=model.max_tokens,
         prefix=model.prefix,
         threads=threads,
     )
+
+
+def encoder_folder(cache: Path, model: Model) -> Path:
+    """Return the folder from which a model is served: the shipped one, or its export under ``cache``."""
+    return model_folder(model) if isinstance(model, ShippedModel) else artefact_folder(cache, model)
 
 
 def prepare_artefact(cache: Path, model: LockedModel, progress: Progress) -> Artefact:

@@ -22,7 +22,7 @@ class SentenceTransformerEncoder:
     """Any sentence-transformers model in a local folder; torch and gigabytes of memory come with it.
 
     Args:
-        folder: As ``SentenceTransformer.save`` writes it; ``None`` takes the pinned package's files.
+        folder: As ``SentenceTransformer.save`` writes it; ``None`` takes the files of the lock's ``base``.
 
     Raises:
         ModelError: There is no such model. Nothing is ever downloaded.
@@ -48,7 +48,7 @@ class SentenceTransformerEncoder:
 
 
 def _pinned_folder() -> Path:
-    model = read_lock().model
+    model = read_lock().base_model
     folder = model_folder(model)
     verify_files(model, folder)
     return folder

@@ -79,8 +79,7 @@ class ExactNames:
         return identifier_key(chunk) in self._names
 
     def _endpoint(self, method: str, path: str) -> list[int]:
-        """Return the operations of an endpoint: its path to the letter, else its template, else what its
-        concrete path fits."""
+        """Return an endpoint's operations: by its path to the letter, its template, or a concrete path."""
         wanted = _template(path)
         rows = self._paths.get((method, len(wanted)), ())
         literal = [row for _, row in rows if self._operations[row].path == path]

@@ -11,12 +11,12 @@ from capdex_server.cli.output import progress, reported_errors
 
 
 def verify() -> None:
-    """Check the encoder's files against models.lock, exporting them first when they are missing.
+    """Check the encoder's files against models.lock; one that is not shipped is exported when missing.
 
     Example: capdex models verify
     """
     with reported_errors(as_json=False):
-        from capdex_engine.encode.gates import require_canonical
+        from capdex_engine.encode.canonical import require_canonical
         from capdex_engine.encode.lock import model_folder, read_lock, verify_files
         from capdex_engine.encode.prepare import prepare_encoder
 
@@ -27,15 +27,15 @@ def verify() -> None:
 
 
 def path() -> None:
-    """Print the folder that holds the exported encoder, whether it is there yet or not.
+    """Print the folder that holds the served encoder; an export may not be there yet.
 
     Example: capdex models path
     """
     with reported_errors(as_json=False):
-        from capdex_engine.encode.artefact import artefact_folder
         from capdex_engine.encode.lock import read_lock
+        from capdex_engine.encode.prepare import encoder_folder
 
-        typer.echo(str(artefact_folder(_cache(), read_lock().model)))
+        typer.echo(str(encoder_folder(_cache(), read_lock().model)))
 
 
 def _cache() -> Path:

@@ -1,0 +1,47 @@
+"""Which requests are trained on, and why the others are not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Container, Mapping
+from dataclasses import dataclass
+
+from .corpus import Corpus, Request
+from .exclusions import is_left_out
+from .split import titles_of
+
+USED = "used"
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """``numbers`` are those of the corpus's requests to train on, in its order."""
+
+    numbers: tuple[int, ...]
+    counts: Mapping[str, int]
+    """What became of the requests: ``used``, or why not; ``used KIND`` splits the used ones."""
+
+
+def select(corpus: Corpus, held_out: Collection[str], judging: Container[str]) -> Pool:
+    """Leave out the judges' APIs, the held-out ones, requests without an answer, and near-duplicates.
+
+    Args:
+        corpus: All there is.
+        held_out: Documents that training may not see.
+        judging: Tells whether a text is too near to a judging one.
+    """
+    barred = {document for document, title in titles_of(corpus).items() if is_left_out(document, title)}
+    fates = [_fate(request, barred, held_out, judging) for request in corpus.requests]
+    numbers = tuple(number for number, fate in enumerate(fates) if fate == USED)
+    kinds = Counter(f"{USED} {corpus.requests[number].kind}" for number in numbers)
+    return Pool(numbers, {**dict(sorted(Counter(fates).items())), **dict(sorted(kinds.items()))})
+
+
+def _fate(request: Request, barred: Container[str], held_out: Container[str], judging: Container[str]) -> str:
+    if request.document in barred:
+        return "API of a judging set"
+    if request.document in held_out:
+        return "held out"
+    if not request.answers:
+        return "without an answer"
+    return "near a judging request" if request.text in judging else USED
