@@ -51,13 +51,13 @@ def _names(text: str) -> list[str]:
 def run(
     queries: Annotated[Path, typer.Option(help='Rows {"id", "text"}.', metavar="FILE.jsonl")],
     out: Annotated[Path, typer.Option(help="Run file to write.", metavar="RUN.tsv")],
-    spec: Annotated[list[Path] | None, typer.Option(help="API document; repeatable.")] = None,
+    spec: Annotated[list[Path] | None, typer.Option(exists=True, help="API document; repeatable.")] = None,
     catalog: Annotated[
         Path | None, typer.Option(help="Rows to search instead of documents.", metavar="FILE.jsonl")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Matches per query.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, max=20, help="Matches per query.")] = 10,
 ) -> None:
-    """Answer a query file with the production ranker.
+    """Answer a query file with the production ranker, as search_capabilities would.
 
     Lines: query id, METHOD path (or catalog id), rank, score, source, with tabs between.
     """

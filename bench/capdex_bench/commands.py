@@ -6,6 +6,7 @@ import json
 import math
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ from capdex_engine.encode import VectorStore, load_encoder
 from capdex_engine.encode.lock import read_lock
 from capdex_engine.errors import ConfigurationError, DocumentError
 from capdex_engine.operation import Operation
+from capdex_engine.rank.tool import SEARCH_INPUT
 
 from .baseline import Baseline, Check, check, read_baseline, write_baseline
 from .compare import Comparison, compare, comparison_json, comparison_markdown
 from .evaluate import Result
 from .figures import figures, markdown, table
-from .formats import read_catalog, read_qrels, read_queries, write_lines
+from .formats import read_catalog, read_qrels, read_queries, read_rows, write_lines
 from .intervals import SEED
 from .manifest import run_manifest
 from .measures import DEFAULT, Measure
@@ -83,15 +85,36 @@ def run_queries(
 
     cache = cache_folder()
     requests = read_queries(queries)
+    if catalog:
+        _say_duplicates(catalog, say)
     operations: Sequence[Operation] = read_catalog(catalog) if catalog else load_documents(specs, cache)
     encoder = load_encoder(cache, progress=say)
     searcher = Searcher.build(operations, encoder, store=VectorStore(cache / "vectors", encoder))
-    answers, refused = production_run(searcher, requests, limit=limit)
+    faulty = {query.id: fault for query in requests if (fault := _fault_of(query.text))}
+    fit = [query for query in requests if query.id not in faulty]
+    answers, others = production_run(searcher, fit, limit=limit)
+    refused = {**faulty, **others}
     _writing(lambda: write_run(out, answers), out)
     for query, reason in refused.items():
         say(f"query {query} was refused: {reason}")
     answered = sum(bool(found) for found in answers.values())
     say(f"{answered} of {len(requests)} queries answered over {len(operations)} operations: {out}")
+
+
+def _fault_of(text: str) -> str | None:
+    """Return why search_capabilities refuses a query as its input, or None."""
+    if not text.strip():
+        return "it is empty"
+    longest = SEARCH_INPUT["properties"]["query"]["maxLength"]
+    return f"it has more than {longest} characters" if len(text) > longest else None
+
+
+def _say_duplicates(catalog: Path, say: Say) -> None:
+    ids = Counter(str(row.get("_id", row.get("id"))) for _, row in read_rows(catalog))
+    twice = [key for key, count in ids.items() if count > 1]
+    if twice:
+        shown = ", ".join(map(repr, twice[:5])) + (", …" if len(twice) > 5 else "")
+        say(f"{catalog.name}: {len(twice)} ids stand in several rows, and only the first counts: {shown}")
 
 
 def make_suite(

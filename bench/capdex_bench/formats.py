@@ -84,9 +84,9 @@ def read_queries(path: Path) -> tuple[Query, ...]:
     """
     queries: dict[str, Query] = {}
     for number, row in read_rows(path):
-        query = Query(
-            _identity(row, path, number), _text(row, "text", path, number), str(row.get("type") or "")
-        )
+        # An empty request is a request: whoever ranks says that it is refused.
+        text = "" if row.get("text") == "" else _text(row, "text", path, number)
+        query = Query(_identity(row, path, number), text, str(row.get("type") or ""))
         known = queries.setdefault(query.id, query)
         if known.text != query.text:
             raise _fault(path, number, f"the id {query.id!r} was used for another text before")

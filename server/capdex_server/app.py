@@ -7,10 +7,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import anyio
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -23,7 +25,7 @@ from capdex_server.callers import Callers
 from capdex_server.config import Settings
 from capdex_server.live import Live
 from capdex_server.middleware import HostGuard, LoopbackOnly, ScopeGuard, WholeRequest, scope_of_call
-from capdex_server.rest import build_router, on_error
+from capdex_server.rest import build_router, on_error, on_http_error, on_invalid
 from capdex_server.service import Service
 from capdex_server.tools import TOOL_SCOPES, tools_for
 
@@ -55,6 +57,8 @@ def create_app(live: Live, settings: Settings) -> FastAPI:
     )
     app.include_router(build_router(service, callers))
     app.add_exception_handler(CapdexError, on_error)
+    app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(RequestValidationError, on_invalid)
     _add_agent(app, service, callers, manager)
     _add_middleware(app, callers, settings)
     return app

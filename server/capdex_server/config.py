@@ -38,6 +38,10 @@ def _token_hash(value: str) -> str:
     return digest
 
 
+def _upper(globs: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(glob.upper() for glob in globs)
+
+
 Globs = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 
 
@@ -144,11 +148,11 @@ class RuleConfig(_Table):
     """One rule: it fits where every field that is given fits; a field fits where one glob does."""
 
     source: Globs | None = None
-    """Globs over source names."""
+    """Globs over source names; of a folder's documents the folder's name and ``NAME.FILE`` both fit."""
     name: Globs | None = None
-    """Globs over capability names."""
-    method: Globs | None = None
-    """Globs over HTTP methods."""
+    """Globs over capability names; to deny, over operationIds and names without their prefix too."""
+    method: Annotated[Globs, AfterValidator(_upper)] | None = None
+    """Globs over HTTP methods, in any case."""
     tag: Globs | None = None
     """Globs over tags."""
     path: Globs | None = None
@@ -238,48 +242,74 @@ def is_url(location: str) -> bool:
     return location.startswith(("http://", "https://"))
 
 
-def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
+def load_settings(path: Path | None, environ: Mapping[str, str], *, with_sources: bool = True) -> Settings:
     """Read file and environment.
 
     Args:
         path: The TOML file, or None to use the environment alone.
         environ: Environment variables.
+        with_sources: Read the sources too; a command that names documents brings its own.
 
     Raises:
         ConfigurationError: For every mistake, naming file and key; never a secret.
     """
     from_file = _read_toml(path) if path else {}
     from_environ = _read_environ(environ)
+    if not with_sources:
+        from_file, from_environ = ({**part, "sources": {}} for part in (from_file, from_environ))
     try:
         settings = Settings(**_merged(from_file, from_environ))
     except ValidationError as error:
-        raise configuration_error(error, Settings, file=path, from_environ=from_environ) from None
+        origin = str(path or "settings")
+        raise configuration_error(error, Settings, origin=origin, from_environ=from_environ) from None
     settings = _anchored(settings, path.parent if path else Path())
     _check(settings, str(path) if path else "environment")
     return settings
+
+
+def with_options(settings: Settings, **options: Any) -> Settings:
+    """Return the settings with a command line's options in place of what they say.
+
+    Raises:
+        ConfigurationError: An option is out of range.
+    """
+    values = {name: getattr(settings, name) for name in Settings.model_fields}
+    try:
+        return Settings(**{**values, **options})
+    except ValidationError as error:
+        raise configuration_error(error, Settings, origin="command line") from None
 
 
 def sources_for(specs: Sequence[str], **options: Any) -> dict[str, SourceConfig]:
     """Return sources for documents named on a command line.
 
     Args:
-        specs: Files, folders or URLs; a source's name is its file's name without the last ending.
+        specs: Files, folders or URLs; a source's name is its file's name without the last ending, after
+            its folder's name and a dot where several files are called alike.
         options: Further fields of :class:`SourceConfig`, the same for all.
 
     Raises:
         ConfigurationError: Two documents have the same name, one is missing, or an option is wrong.
     """
     sources: dict[str, SourceConfig] = {}
-    for spec in specs:
-        name = Path(urlsplit(spec).path if is_url(spec) else spec).stem or "api"
+    for name, spec in zip(_spec_names(specs), specs, strict=True):
         if name in sources:
-            raise ConfigurationError(f"Two documents are named {name!r}; rename one, or use capdex.toml.")
+            raise ConfigurationError(f"Two documents are named {name!r}; name each once, or use capdex.toml.")
         try:
             sources[name] = SourceConfig(location=spec, **options)
         except ValidationError as error:
-            raise configuration_error(error, SourceConfig, file=None, from_environ={}) from None
+            raise configuration_error(error, SourceConfig, origin="command line") from None
     _check_sources(sources, "command line")
     return sources
+
+
+def _spec_names(specs: Sequence[str]) -> list[str]:
+    paths = [Path(urlsplit(spec).path if is_url(spec) else spec).absolute() for spec in specs]
+    stems = [path.stem or "api" for path in paths]
+    return [
+        f"{path.parent.name}.{stem}" if stems.count(stem) > 1 and path.parent.name else stem
+        for path, stem in zip(paths, stems, strict=True)
+    ]
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

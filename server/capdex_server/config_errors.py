@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -13,21 +12,25 @@ from capdex_engine.errors import ConfigurationError
 
 
 def configuration_error(
-    error: ValidationError, model: type[BaseModel], *, file: Path | None, from_environ: Mapping[str, Any]
+    error: ValidationError,
+    model: type[BaseModel],
+    *,
+    origin: str,
+    from_environ: Mapping[str, Any] | None = None,
 ) -> ConfigurationError:
     """Return every finding as one line each.
 
     Args:
         error: What pydantic found; inputs are left out of the message, since they may be secrets.
         model: The model that was validated, to suggest known keys.
-        file: The TOML file that the values come from.
+        origin: Where the values come from: the TOML file, or the command line.
         from_environ: The values that came from the environment, nested like the model.
     """
     lines = []
     for finding in error.errors(include_url=False, include_input=False, include_context=False):
         loc = finding["loc"]
-        origin = "environment" if _holds(from_environ, loc) else str(file or "settings")
-        lines.append(f"{origin}: {_key(loc)}: {_what(finding['type'], finding['msg'], loc, model)}")
+        where = "environment" if from_environ and _holds(from_environ, loc) else origin
+        lines.append(f"{where}: {_key(loc)}: {_what(finding['type'], finding['msg'], loc, model)}")
     return ConfigurationError("\n".join(lines))
 
 

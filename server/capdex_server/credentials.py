@@ -78,9 +78,17 @@ class DefaultCredentials:
         for name in owners:
             self._values[name][rest[len(name) + 1 :]] = value
 
-    def of(self, source: str) -> Mapping[str, Credential]:
-        """Return variable part of a scheme's name -> credential."""
-        return self._values.get(source, {})
+    def of(self, source: str, document: str | None = None) -> Mapping[str, Credential]:
+        """Return variable part of a scheme's name -> credential.
+
+        Args:
+            source: As it is configured.
+            document: ``SOURCE.FILE`` of one in its folder; variables that name it are for it alone.
+        """
+        values = self._values.get(source, {})
+        file = f"{variable_part(document or '')[len(source) + 1 :]}_"
+        own = {rest[len(file) :]: value for rest, value in values.items() if rest.startswith(file)}
+        return {**values, **own} if len(file) > 1 else values
 
 
 class Held(Mapping[str, Credential]):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,15 +15,18 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from capdex_engine.call import Executor, Transport
+from capdex_engine.call import Executor, Request, Response, Transport
 from capdex_engine.catalog import Catalog, Source, build_catalog
 from capdex_engine.errors import CapdexError, ConfigurationError, DocumentError, ModelError
+from capdex_engine.operation import Operation
+from capdex_server.aliases import Aliases
 from capdex_server.callers import Caller
 from capdex_server.config import Settings
 from capdex_server.credentials import Credential, DefaultCredentials, explicit_credentials
 from capdex_server.logs import get_logger
 from capdex_server.outbound import Outbound
-from capdex_server.policy import Policy
+from capdex_server.policy import Policy, idle_rules
+from capdex_server.remarks import Remark, remarks_on
 from capdex_server.sources import Fetch, Loaded, load_sources, retriever
 
 if TYPE_CHECKING:
@@ -36,21 +40,32 @@ _log = get_logger(__name__)
 
 
 class NotReady(CapdexError):
-    """There is no catalog yet; trying again soon is right."""
+    """There is no catalog: not yet, or since its first build failed.
+
+    Args:
+        failed: The build has failed; asking again helps only when the operator has mended it.
+    """
 
     code = "not_ready"
     http_status = 503
 
-    def __init__(self) -> None:
-        super().__init__("The catalog is still being built. Try again in a few seconds.", retryable=True)
+    def __init__(self, *, failed: bool = False) -> None:
+        text = (
+            "No catalog could be loaded, so there is nothing to search or call. "
+            "The server's log says why, and /readyz to those who may know: tell its operator."
+            if failed
+            else "The catalog is still being built. Try again in a few seconds."
+        )
+        super().__init__(text, retryable=not failed)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSummary:
-    """One source as one caller sees it."""
+    """One configured source as one caller sees it."""
 
     name: str
     title: str
+    """Of its documents, with commas between."""
     operations: int
     """Operations that the caller may use."""
 
@@ -63,8 +78,18 @@ class Snapshot:
     executor: Executor
     searcher: Searcher | None = None
     """None when built without an encoder."""
-    failures: Mapping[str, str] = field(default_factory=dict)
+    failures: Mapping[str, DocumentError] = field(default_factory=dict)
     """Source -> why its document gave nothing."""
+    aliases: Aliases = field(default_factory=Aliases)
+    """What rules and filters may call the catalog's sources and operations."""
+    owners: Mapping[str, str] = field(default_factory=dict)
+    """Engine source -> configured source."""
+    skipped: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Configured source -> files of its folder that do not look like an API description."""
+    remarks: Sequence[Remark] = ()
+    """Settings and credentials that fit nothing."""
+    idle_rules: Sequence[tuple[str, str]] = ()
+    """``(caller, rule)`` for rules that fit no operation."""
     _masks: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
 
     @property
@@ -76,30 +101,56 @@ class Snapshot:
         """Return which of the catalog's operations the caller may use; computed once per caller."""
         mask = self._masks.get(caller.name)
         if mask is None:
-            mask = policy.mask(caller, self.catalog.operations)
+            mask = policy.mask(caller, self.catalog.operations, self.aliases)
             mask.setflags(write=False)
             self._masks[caller.name] = mask
         return mask
+
+    def allows(self, caller: Caller, policy: Policy) -> Callable[[Operation], bool]:
+        """Return what says whether the caller may see and call an operation of the catalog."""
+        return lambda operation: policy.allows(caller, operation, self.aliases)
 
     def narrowed(self, mask: NDArray[np.bool_], *, source: str | None, read_only: bool) -> NDArray[np.bool_]:
         """Return the mask without what a search's own filters leave out."""
         if source is None and not read_only:
             return mask
         wanted = (
-            (source is None or operation.source == source) and (not read_only or operation.read_only)
+            (source is None or source in self.aliases.of_source(operation.source))
+            and (not read_only or operation.read_only)
             for operation in self.catalog.operations
         )
         return mask & np.fromiter(wanted, np.bool_, len(mask))
 
     def sources_for(self, caller: Caller, policy: Policy) -> list[SourceSummary]:
-        """Return the sources with at least one operation that the caller may use, by name."""
-        counts: dict[str, int] = {}
-        titles: dict[str, str] = {}
+        """Return the configured sources with an operation that the caller may use, by name."""
+        counts: Counter[str] = Counter()
+        titles: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for operation, allowed in zip(self.catalog.operations, self.mask(caller, policy), strict=True):
             if allowed:
-                counts[operation.source] = counts.get(operation.source, 0) + 1
-                titles.setdefault(operation.source, operation.api_title)
-        return [SourceSummary(name, titles[name], counts[name]) for name in sorted(counts)]
+                owner = self.owners.get(operation.source, operation.source)
+                counts[owner] += 1
+                titles[owner].setdefault(operation.api_title)
+        return [
+            SourceSummary(name, ", ".join(filter(None, titles[name])), counts[name])
+            for name in sorted(counts)
+        ]
+
+
+class ByOwner:
+    """A ``Transport`` that sends under the names that sources are configured by.
+
+    A folder gives several engine sources; addresses, like everything an operator sets, are the
+    configured source's.
+    """
+
+    def __init__(self, transport: Transport, owners: Mapping[str, str]) -> None:
+        self._transport = transport
+        self._owners = owners
+
+    async def __call__(self, request: Request, *, source: str, timeout: float, max_bytes: int) -> Response:
+        """Send as :class:`Transport` says."""
+        owner = self._owners.get(source, source)
+        return await self._transport(request, source=owner, timeout=timeout, max_bytes=max_bytes)
 
 
 async def build_snapshot(
@@ -143,14 +194,27 @@ async def build_snapshot(
         loaded = load_sources(settings.sources, fetched, explicit, defaults)
         catalog = _catalog(settings, loaded, fetch)
         searcher = _searcher(settings, catalog, encoder, progress) if encoder else None
-        executor = _executor(settings, catalog, transport or outbound, loaded.credentials)
-        return Snapshot(catalog, executor, searcher, _failures(loaded, catalog))
+        sender = ByOwner(transport or outbound, loaded.owners)
+        everything = (*catalog.operations, *catalog.kept_out)
+        aliases = Aliases(loaded.names, everything)
+        failures = _failures(loaded, catalog)
+        return Snapshot(
+            catalog,
+            _executor(settings, catalog, sender, loaded.credentials),
+            searcher,
+            failures,
+            aliases,
+            loaded.owners,
+            loaded.skipped,
+            remarks_on(catalog, loaded.owners, explicit),
+            tuple(idle_rules(settings.callers, everything, aliases, failures)),
+        )
 
     return await anyio.to_thread.run_sync(build, abandon_on_cancel=True)
 
 
-async def _fetch_all(settings: Settings, outbound: Outbound) -> dict[str, bytes | CapdexError]:
-    fetched: dict[str, bytes | CapdexError] = {}
+async def _fetch_all(settings: Settings, outbound: Outbound) -> dict[str, bytes | DocumentError]:
+    fetched: dict[str, bytes | DocumentError] = {}
 
     async def one(name: str, url: str) -> None:
         try:
@@ -200,9 +264,13 @@ def _executor(
     )
 
 
-def _failures(loaded: Loaded, catalog: Catalog) -> dict[str, str]:
-    failed = {report.source: report.error.message for report in catalog.report.failed if report.error}
-    return {**loaded.failures, **failed}
+def _failures(loaded: Loaded, catalog: Catalog) -> dict[str, DocumentError]:
+    failed = dict(loaded.failures)
+    for report in catalog.report.failed:
+        if report.error is not None:
+            report.error.details.setdefault("location", report.location)
+            failed[report.source] = report.error
+    return failed
 
 
 class Live:
@@ -217,6 +285,7 @@ class Live:
         self._current: Snapshot | None = None
         self._problems: Mapping[str, str] = {}
         self._failure: str | None = None
+        self._aliases = Aliases()
         self._reloading = anyio.Lock()
         self._attempted = anyio.Event()
 
@@ -233,7 +302,7 @@ class Live:
             NotReady: None has been built yet.
         """
         if self._current is None:
-            raise NotReady
+            raise NotReady(failed=self._attempted.is_set() and not self._reloading.locked())
         return self._current
 
     @property
@@ -245,6 +314,11 @@ class Live:
     def problems(self) -> Mapping[str, str]:
         """Source -> what failed when it was last read; empty when all is well."""
         return self._problems
+
+    @property
+    def aliases(self) -> Aliases:
+        """The names of the sources when they were last read, those that failed too."""
+        return self._aliases
 
     @property
     def failure(self) -> str | None:
@@ -268,20 +342,24 @@ class Live:
             started = time.monotonic()
             snapshot = await (self._build() if raising else self._attempt())
             swapped = snapshot is not None and self._swap(snapshot)
-            if snapshot is not None and swapped:
-                _say_loaded(snapshot, time.monotonic() - started)
+            if snapshot is not None and not raising:
+                _say(snapshot, self._failure, time.monotonic() - started)
             self._attempted.set()
         if raising and not swapped:
-            raise DocumentError(" ".join(self._problems.values()) or str(self._failure))
+            raise _joined(list(snapshot.failures.values()) if snapshot else [], str(self._failure))
         return swapped
 
     def _swap(self, snapshot: Snapshot) -> bool:
-        self._problems = snapshot.failures
+        self._problems = {source: error.message for source, error in snapshot.failures.items()}
+        self._aliases = snapshot.aliases
         if self._acceptable(snapshot):
             self._current, self._failure = snapshot, None
             return True
-        self._failure = "a source that should load failed; what was loaded before stays"
-        _log.error("catalog.kept", failures=dict(snapshot.failures))
+        self._failure = (
+            "no source could be loaded, so there is no catalog"
+            if self._current is None
+            else "a source that should load failed; what was loaded before stays"
+        )
         return False
 
     async def _attempt(self) -> Snapshot | None:
@@ -301,9 +379,26 @@ class Live:
         return bool(snapshot.catalog.operations) or not snapshot.failures
 
 
-def _say_loaded(snapshot: Snapshot, seconds: float) -> None:
-    for source, reason in snapshot.failures.items():
-        _log.error("source.failed", source=source, reason=reason)
+def _joined(errors: Sequence[DocumentError], otherwise: str) -> DocumentError:
+    if len(errors) == 1:
+        return errors[0]
+    lines = [f"{error.details.get('location', '')}: {error.message}" for error in errors]
+    return DocumentError("; ".join(lines) or otherwise)
+
+
+def _say(snapshot: Snapshot, failure: str | None, seconds: float) -> None:
+    """Log what a build gave; commands that answer one thing say it themselves."""
+    for source, error in snapshot.failures.items():
+        _log.error(
+            "source.failed", source=source, location=error.details.get("location"), reason=error.message
+        )
+    if failure is not None:
+        _log.error("catalog.not_swapped", reason=failure)
+        return
+    for source, remark in snapshot.remarks:
+        _log.warning("setting.idle", source=source, reason=remark)
+    for caller, rule in snapshot.idle_rules:
+        _log.warning("rule.idle", caller=caller, rule=rule, reason="it fits no operation")
     _log.info(
         "catalog.loaded",
         revision=snapshot.revision,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, TextIO, cast
 
 import structlog
@@ -54,6 +56,31 @@ def configure_logs(*, quiet: bool = False, stream: TextIO | None = None) -> None
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for name in _OWN:
         logging.getLogger(name).setLevel(logging.WARNING if quiet else logging.INFO)
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Write warnings as plain lines for the person at the terminal, as long as the context lasts."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.WARNING)
+    plain = structlog.processors.LogfmtRenderer(key_order=["level", "event"])
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=_SHARED,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _without_time, plain],
+        )
+    )
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+
+
+def _without_time(_: object, __: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
+    event.pop("timestamp", None)
+    return event
 
 
 def _renderers(*, tty: bool) -> list[structlog.types.Processor]:

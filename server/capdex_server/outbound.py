@@ -39,7 +39,10 @@ DOCUMENT_TIMEOUT: Final = 60.0
 MAX_REDIRECTS: Final = 3
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds for one connection, within the call's own limit."""
-SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"})
+"""They change nothing: an answer that broke off is of no use."""
+REPEATABLE_METHODS: Final = SAFE_METHODS | {"PUT", "DELETE"}
+"""Idempotent by RFC 9110, section 9.2.2: safe to repeat whether the first call took effect or not."""
 _HOP_BY_HOP: Final = frozenset(
     {"host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
     | {"content-length"}
@@ -154,16 +157,15 @@ class Outbound:
 
     async def _one(self, request: Request, *, source: str, timeout: float, max_bytes: int) -> Response:
         received = _Received()
-        retryable = request.method in SAFE_METHODS
         try:
             with anyio.fail_after(timeout):
                 await self._exchange(request, received, source, timeout, max_bytes)
         except CapdexError:
             raise
         except _FAILURES as error:
-            if received.status and not retryable:
+            if received.status and request.method not in SAFE_METHODS:
                 return received.response(truncated=True)
-            raise _failure(error, source, timeout, retryable) from None
+            raise _failure(error, source, timeout, request.method) from None
         return received.response(truncated=False)
 
     async def _exchange(
@@ -255,21 +257,27 @@ def _redirect(request: Request, response: Response) -> str | None:
     return target if same else None
 
 
-def _failure(error: Exception, source: str, timeout: float, retryable: bool) -> CapdexError:
+def _failure(error: Exception, source: str, timeout: float, method: str) -> CapdexError:
     """Map a failure of the network to SPEC's error, without addresses."""
-    if isinstance(error.__context__, ssl.SSLError):
+    retryable = method in REPEATABLE_METHODS
+    if isinstance(error.__context__, ssl.SSLCertVerificationError):
         return UpstreamUnreachable(
             f"The TLS certificate of the API of {source} is not accepted; check the source's server."
         )
+    if isinstance(error.__context__, ssl.SSLError):
+        return UpstreamUnreachable(
+            f"No TLS connection to the API of {source} could be made: its port may speak plain http. "
+            "Check the source's server."
+        )
     if isinstance(error, (httpcore2.ConnectTimeout, httpcore2.ConnectError)):
         return UpstreamUnreachable(
-            f"No connection to the API of {source} could be made. Try again later, or check its server.",
+            f"No connection to the API of {source} could be made, so nothing was sent. "
+            + ("Try again later, or check its server." if retryable else "Check its server."),
             retryable=retryable,
         )
     if isinstance(error, (TimeoutError, httpcore2.TimeoutException)):
         return UpstreamTimeout(
-            f"The API of {source} did not answer within {timeout:g} seconds."
-            + ("" if retryable else " The call may have taken effect: check before repeating it."),
+            f"The API of {source} did not answer within {timeout:g} seconds.{_effect(method)}",
             retryable=retryable,
         )
     if isinstance(error, httpcore2.LocalProtocolError):
@@ -277,7 +285,15 @@ def _failure(error: Exception, source: str, timeout: float, retryable: bool) -> 
             "The request cannot be sent as HTTP: a header or the URL holds characters that are not allowed."
         )
     return UpstreamProtocolError(
-        f"The API of {source} closed the connection or sent no valid HTTP."
-        + ("" if retryable else " The call may have taken effect: check before repeating it."),
+        f"The API of {source} closed the connection or sent no valid HTTP.{_effect(method)}",
         retryable=retryable,
     )
+
+
+def _effect(method: str) -> str:
+    """Return what to think of a call that was sent and not answered."""
+    if method in SAFE_METHODS:
+        return ""
+    if method in REPEATABLE_METHODS:
+        return f" The call may have taken effect; a {method} can be repeated safely."
+    return " The call may have taken effect: check before repeating it."

@@ -7,11 +7,14 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from fastapi import APIRouter, Depends, Path, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from capdex_engine.call.issues import issue
 from capdex_engine.call.tool import EXECUTE_INPUT
 from capdex_engine.errors import CapdexError, InvalidRequest
 from capdex_engine.rank.tool import SEARCH_INPUT
@@ -92,6 +95,12 @@ _CALL_ERRORS: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
+_ROUTING: Final = {
+    404: ("not_found", "There is nothing at this path. GET /openapi.json lists what there is."),
+    405: ("method_not_allowed", "This path has no such method. GET /openapi.json lists what there is."),
+}
+
+
 def _json_schema(schema: Any, description: str) -> dict[str, Any]:
     return {"description": description, "content": {"application/json": {"schema": dict(schema)}}}
 
@@ -127,7 +136,13 @@ def build_router(service: Service, callers: Callers) -> APIRouter:
     @router.get(
         "/capabilities/{name:path}",
         summary="Everything about one capability, with its response schemas",
-        responses={**_ERRORS, 200: _json_schema({"type": "object"}, "The capability")},
+        responses={
+            **_ERRORS,
+            409: {"model": ErrorAnswer},
+            # In place of FastAPI's own 422, which is never sent.
+            "default": {"model": ErrorAnswer},
+            200: _json_schema({"type": "object"}, "The capability"),
+        },
     )
     async def capability(
         name: Annotated[str, Path(description="A name, or METHOD /path.", max_length=2000)],
@@ -171,6 +186,24 @@ def on_error(_: Request, error: Exception) -> Response:
     return response
 
 
+def on_http_error(_: Request, error: Exception) -> Response:
+    """Answer what the router refuses in the shape of all errors."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class
+    code, message = _ROUTING.get(error.status_code, ("http_error", str(error.detail)))
+    body = {"error": {"code": code, "message": message, "retryable": False}}
+    return JsonAnswer(body, error.status_code, headers=error.headers)
+
+
+def on_invalid(_: Request, error: Exception) -> Response:
+    """Answer a path that does not fit its route; what was sent is not echoed."""
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class
+    issues = [
+        issue(str(one["loc"][0]), tuple(one["loc"][1:]), one["type"], one["msg"]) for one in error.errors()
+    ]
+    refusal = InvalidRequest(f"The request does not fit this route: {issues[0]['message']}.", issues=issues)
+    return on_error(_, refusal)
+
+
 async def _input(request: Request) -> Any:
     try:
         return json.loads(await request.body())
@@ -211,7 +244,7 @@ def _readiness(service: Service, caller: Caller | None) -> Readiness:
     reasons = {
         source: reason
         for source, reason in live.problems.items()
-        if service.policy.may_know_source(caller, source)
+        if service.policy.may_know_source(caller, live.aliases.of_source(source))
     }
     if live.failure:
         reasons["catalog"] = live.failure

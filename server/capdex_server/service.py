@@ -25,6 +25,7 @@ from capdex_engine.errors import (
 from capdex_engine.operation import Availability, Operation
 from capdex_engine.rank import SearchResult
 from capdex_engine.rank.answer import EXACT_BYTES, build_answer
+from capdex_engine.rank.searcher import HINT_NOTHING, WHOLE
 from capdex_server.callers import Caller
 from capdex_server.config import Settings
 from capdex_server.live import Live, NotReady, Snapshot, SourceSummary
@@ -104,25 +105,25 @@ class Service:
         mask = snapshot.mask(caller, self.policy)
         mask = snapshot.narrowed(mask, source=wanted.source, read_only=wanted.read_only)
         if wanted.source is not None and not mask.any():
-            return self._nothing_there(snapshot, caller)
+            return self._nothing_there(snapshot, caller, wanted)
         result = snapshot.searcher.search(wanted.query, limit=wanted.limit, allowed=mask)
-        exact = wanted.limit == 1 and self._permitted(snapshot, caller, wanted.query.strip()) is not None
+        exact = wanted.limit == 1 and any(hit.score >= WHOLE for hit in result.hits)
         budget = max(self._limits.max_search_bytes, EXACT_BYTES if exact else 0)
         answer = build_answer(result, snapshot.catalog, max_bytes=budget)
+        if result.hint == HINT_NOTHING and wanted.filters:
+            answer["hint"] = f"{HINT_NOTHING} Or search without {' and '.join(wanted.filters)}."
         return _explained(answer, result) if explain else answer
 
-    def _nothing_there(self, snapshot: Snapshot, caller: Caller) -> dict[str, Any]:
+    def _nothing_there(self, snapshot: Snapshot, caller: Caller, wanted: Search) -> dict[str, Any]:
         names = ", ".join(one.name for one in snapshot.sources_for(caller, self.policy)[:20]) or "none"
-        hint = f"Nothing fits this source and readOnly. Sources you may use: {names}."
+        hint = f"Nothing fits this {' and '.join(wanted.filters)}. Sources you may use: {names}."
         return {"matches": [], "hint": hint, "revision": snapshot.revision}
 
     async def _execute(self, caller: Caller, arguments: object) -> dict[str, Any]:
         if not isinstance(arguments, Mapping):
             raise InvalidRequest("The input of execute_capability must be an object with a name.")
         snapshot = await self._snapshot()
-        result = await snapshot.executor.execute(
-            arguments, allows=lambda one: self.policy.allows(caller, one)
-        )
+        result = await snapshot.executor.execute(arguments, allows=snapshot.allows(caller, self.policy))
         _log.info(
             "execute",
             caller=caller.name,
@@ -137,7 +138,7 @@ class Service:
         snapshot = await self._snapshot()
         operation = self._permitted(snapshot, caller, name)
         if operation is None:
-            near = snapshot.catalog.near(name, allowed=lambda one: self.policy.allows(caller, one))
+            near = snapshot.catalog.near(name, allowed=snapshot.allows(caller, self.policy))
             raise UnknownCapability(name, suggestions=near)
         if operation.availability is Availability.KEPT_OUT:
             raise NotExecutable(operation.name, operation.reason or "it is kept out of the catalog")
@@ -145,7 +146,8 @@ class Service:
 
     def _permitted(self, snapshot: Snapshot, caller: Caller, name: str) -> Operation | None:
         operation = snapshot.catalog.get(name)
-        return operation if operation is not None and self.policy.allows(caller, operation) else None
+        allowed = operation is not None and snapshot.allows(caller, self.policy)(operation)
+        return operation if allowed else None
 
 
 def _explained(answer: dict[str, Any], result: SearchResult) -> dict[str, Any]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from capdex_engine.catalog import Source, SourceSettings
-from capdex_engine.errors import CapdexError, DocumentError
+from capdex_engine.errors import DocumentError
 from capdex_engine.operation import SecurityScheme
 from capdex_server.addresses import origin_of
 from capdex_server.config import DOCUMENT_ENDINGS, OverrideConfig, SchemeConfig, SourceConfig, is_url
@@ -30,17 +31,22 @@ class Loaded:
     """The documents of all sources, with what could not be read."""
 
     sources: list[Source] = field(default_factory=list)
-    failures: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, DocumentError] = field(default_factory=dict)
     """Configured source -> why it gave no document."""
+    skipped: dict[str, list[str]] = field(default_factory=dict)
+    """Configured source -> files of its folder that do not look like an API description."""
     credentials: dict[str, Mapping[str, Credential]] = field(default_factory=dict)
     """Engine source -> scheme -> credential."""
     owners: dict[str, str] = field(default_factory=dict)
     """Engine source -> configured source; a folder gives one engine source per document."""
+    names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Engine source -> every name for it: its own, the configured one, and that with the file's name,
+    which a folder's only document has not got for its own."""
 
 
 def load_sources(
     configs: Mapping[str, SourceConfig],
-    fetched: Mapping[str, bytes | CapdexError],
+    fetched: Mapping[str, bytes | DocumentError],
     explicit: Mapping[str, Mapping[str, Credential]],
     defaults: DefaultCredentials,
 ) -> Loaded:
@@ -55,16 +61,17 @@ def load_sources(
     loaded = Loaded()
     for name, config in configs.items():
         try:
-            documents = list(_documents(name, config, fetched.get(name)))
-        except CapdexError as error:
-            loaded.failures[name] = error.message
+            documents = _documents(name, config, fetched.get(name), loaded.skipped)
+        except DocumentError as error:
+            loaded.failures[name] = error
             continue
-        held = Held(explicit.get(name, {}), defaults.of(name))
-        for document in documents:
-            settings = _settings(config, held)
-            loaded.sources.append(replace(document, settings=settings))
+        for long_name, document in documents:
+            held = Held(explicit.get(name, {}), defaults.of(name, long_name))
+            loaded.sources.append(replace(document, settings=_settings(config, held)))
             loaded.credentials[document.name] = held
             loaded.owners[document.name] = name
+            others = {name, long_name} - {document.name} - (configs.keys() - {name})
+            loaded.names[document.name] = (document.name, *sorted(others))
     return loaded
 
 
@@ -92,32 +99,41 @@ def retriever(source: Source, owner: str, config: SourceConfig, fetch: Fetch) ->
     return retrieve
 
 
-def _documents(name: str, config: SourceConfig, fetched: bytes | CapdexError | None) -> Iterator[Source]:
-    if isinstance(fetched, CapdexError):
+_Documents = list[tuple[str, Source]]
+"""Each with the name that it has, or would have beside others of its folder."""
+
+
+def _documents(
+    name: str, config: SourceConfig, fetched: bytes | DocumentError | None, skipped: dict[str, list[str]]
+) -> _Documents:
+    if isinstance(fetched, DocumentError):
         raise fetched
     if fetched is not None:
-        yield Source(name, config.location, fetched, config.document_url or config.location)
-        return
+        return [(name, Source(name, config.location, fetched, config.document_url or config.location))]
     path = Path(config.location)
-    if not path.is_dir():
-        yield Source(name, str(path.absolute()), _read_file(path), config.document_url)
-        return
-    yield from _folder(name, path.absolute(), config)
+    if path.is_dir():
+        return _folder(name, path.absolute(), config, skipped)
+    return [(name, Source(name, str(path.absolute()), _read_file(path), config.document_url))]
 
 
-def _folder(name: str, folder: Path, config: SourceConfig) -> Iterator[Source]:
+def _folder(name: str, folder: Path, config: SourceConfig, skipped: dict[str, list[str]]) -> _Documents:
     files = [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in DOCUMENT_ENDINGS]
     documents = [(path, data) for path in files if _IS_DOCUMENT.search(data := _read_file(path))]
     if len(documents) < len(files):
         # Fragments that documents refer to; said once so that a misspelt document is not missed.
-        skipped = sorted({str(path) for path in files} - {str(path) for path, _ in documents})
-        _log.info("source.not_documents", source=name, files=skipped)
+        skipped[name] = sorted({str(path) for path in files} - {str(path) for path, _ in documents})
+        _log.info("source.not_documents", source=name, files=skipped[name])
     if not documents:
         raise DocumentError(f"The folder {folder} holds no OpenAPI document.", location=str(folder))
+    made: _Documents = []
+    stems = Counter(path.with_suffix("") for path, _ in documents)
     for path, data in documents:
-        stem = ".".join(path.relative_to(folder).with_suffix("").parts)
-        single = name if len(documents) == 1 else f"{name}.{stem}"
-        yield Source(single, str(path), data, config.document_url)
+        # Files that differ in their ending alone keep it, whatever order they are found in.
+        shown = path if stems[path.with_suffix("")] > 1 else path.with_suffix("")
+        long_name = ".".join((name, *shown.relative_to(folder).parts))
+        own = name if len(documents) == 1 else long_name
+        made.append((long_name, Source(own, str(path), data, config.document_url)))
+    return made
 
 
 def _read_file(path: Path) -> bytes:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import mcp_types as types
-from capdex_engine.rank.tool import SEARCH_INPUT
 
 from capdex_engine.call.tool import EXECUTE_INPUT
+from capdex_engine.rank.tool import SEARCH_INPUT
 from capdex_server.live import SourceSummary
 
 SEARCH: Final = "search_capabilities"

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from capdex_engine.rank.tool import SEARCH_INPUT
 from jsonschema import Draft202012Validator
 
 from capdex_engine.call.explain import explain
 from capdex_engine.call.issues import bounded, issue
 from capdex_engine.errors import InvalidRequest
+from capdex_engine.rank.tool import SEARCH_INPUT
 
 _VALIDATOR: Final = Draft202012Validator(SEARCH_INPUT)
 DEFAULT_LIMIT: Final = 5
@@ -29,6 +29,11 @@ class Search:
     limit: int = DEFAULT_LIMIT
     source: str | None = None
     read_only: bool = False
+
+    @property
+    def filters(self) -> list[str]:
+        """The names of the filters that the search gives."""
+        return ["source"] * (self.source is not None) + ["readOnly"] * self.read_only
 
 
 def read_search(arguments: object) -> Search:

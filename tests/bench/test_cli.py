@@ -105,7 +105,7 @@ def test_either_documents_or_a_catalog_must_be_given(given):
     assert invoke("run", *given, "--queries", "q.jsonl", "--out", "o.tsv").exit_code == 2
 
 
-@pytest.mark.parametrize("limit", ["0", "many"])
+@pytest.mark.parametrize("limit", ["0", "21", "many"])
 def test_a_senseless_limit_is_wrong_usage(folder, tmp_path, limit):
     assert run_catalog(folder, tmp_path / "o.tsv", "--limit", limit).exit_code == 2
 
@@ -113,10 +113,30 @@ def test_a_senseless_limit_is_wrong_usage(folder, tmp_path, limit):
 def test_an_unreadable_document_ends_the_run_with_its_error(tmp_path, folder):
     bad, queries = tmp_path / "bad.json", folder / "queries.jsonl"
     bad.write_text("{", encoding="utf-8")
-    for spec in (bad, tmp_path / "absent.json"):
-        found = invoke("run", "--spec", spec, "--queries", queries, "--out", tmp_path / "o.tsv")
-        assert found.exit_code == 1
-        assert "document_error" in found.stderr
+    found = invoke("run", "--spec", bad, "--queries", queries, "--out", tmp_path / "o.tsv")
+    assert found.exit_code == 1
+    assert "document_error" in found.stderr
+    absent = invoke("run", "--spec", tmp_path / "absent.json", "--queries", queries, "--out", "o.tsv")
+    assert absent.exit_code == 2
+
+
+def test_queries_that_the_tool_refuses_have_no_line(folder, tmp_path):
+    refused = {"e": "", "s": "  ", "l": "cancel an order " * 126}
+    rows = [{"id": key, "text": text} for key, text in refused.items()]
+    rows.append({"id": "m", "text": ("cancel an order " * 125)[:2000]})
+    write_jsonl(folder / "queries.jsonl", [*rows, QUERIES[0]])
+    out = tmp_path / "run.tsv"
+    found = run_catalog(folder, out)
+    assert found.exit_code == 0, found.output
+    assert {line.split("\t")[0] for line in out.read_text(encoding="utf-8").splitlines()} == {"m", "1"}
+    assert all(f"query {key} was refused" in found.stderr for key in refused)
+
+
+def test_ids_that_stand_twice_in_a_catalog_are_told(folder, tmp_path):
+    write_jsonl(folder / "catalog.jsonl", [*ROWS, {**ROWS[0], "name": "other"}])
+    found = run_catalog(folder, tmp_path / "run.tsv")
+    assert found.exit_code == 0
+    assert "'shop:list'" in found.stderr and "'shop:pdf'" not in found.stderr
 
 
 def test_absent_or_faulty_queries_end_the_run_with_an_error(folder, tmp_path):

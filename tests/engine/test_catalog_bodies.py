@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from capdex_engine.catalog.bodies import preference
 from capdex_engine.operation import Availability, Body
@@ -183,3 +185,53 @@ def test_a_response_with_a_cycle_is_self_contained() -> None:
     schema = catalog.details(only(catalog)).responses["200"]["schema"]
     assert schema["properties"]["next"] == {"$ref": "#/$defs/Node"}
     assert set(schema["$defs"]) == {"Node"}
+
+
+MADE = {"type": "object", "properties": {"id": {"type": "integer", "readOnly": True}, "n": {}}}
+PLAIN = {"type": "object", "properties": {"id": {}, "n": {}}, "required": ["id", "n"]}
+SEALED = {"properties": {"id": {"readOnly": True}}}
+
+
+def of_schema(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+@pytest.mark.parametrize("version", ["3.0.3", "3.1.0"])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [of_schema("Made"), of_schema("Demand")]},
+        {"allOf": [of_schema("Demand"), of_schema("Made")]},
+        {"allOf": [of_schema("Plain"), SEALED]},
+        {"allOf": [of_schema("Nested"), SEALED]},
+        {**SEALED, "allOf": [of_schema("Plain")]},
+        of_schema("Whole"),
+    ],
+)
+def test_what_one_branch_calls_read_only_no_other_branch_demands(version: str, schema: Any) -> None:
+    schemas = {
+        "Made": MADE,
+        "Plain": PLAIN,
+        "Demand": {"required": ["id", "n"]},
+        "Nested": {"allOf": [of_schema("Plain"), of_schema("Nested2")]},
+        "Nested2": {"allOf": [of_schema("Nested"), {"required": ["id"]}]},
+        "Whole": {"allOf": [of_schema("Made"), of_schema("Demand")]},
+    }
+    tree = body_of({"application/json": {"schema": schema}}, components={"schemas": schemas})
+    catalog = catalog_of({**tree, "openapi": version})
+    found = catalog.body_schema(only(catalog))
+    assert found is not None
+    validator = Draft202012Validator(found)
+    if "Nested" not in json.dumps(schema):
+        assert validator.is_valid({"n": 1})
+        assert not validator.is_valid({"id": 1})
+    assert '"id", "n"' not in json.dumps(found)
+
+
+def test_the_same_definition_demands_its_names_where_nothing_makes_them_read_only() -> None:
+    schema = {"properties": {"a": {"allOf": [of_schema("Plain"), SEALED]}, "b": of_schema("Plain")}}
+    tree = body_of({"application/json": {"schema": schema}}, components={"schemas": {"Plain": PLAIN}})
+    catalog = catalog_of(tree)
+    validator = Draft202012Validator(catalog.body_schema(only(catalog)) or False)
+    assert validator.is_valid({"a": {"n": 1}})
+    assert not validator.is_valid({"b": {"n": 1}})

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capdex_engine.catalog.digest import canonical, components, reach_digests, skeleton
-from catalog_support import catalog_of, document, only
+from catalog_support import body_of, catalog_of, document, only
 
 PETS: dict[str, Any] = document(
     {
@@ -151,13 +152,13 @@ def test_canonical_json_does_not_depend_on_the_order_of_keys(value: dict[str, An
 
 
 nodes = st.sampled_from("abcdef")
-graphs = st.dictionaries(nodes, st.frozensets(nodes, max_size=3), max_size=6)
+graphs = st.dictionaries(nodes, st.lists(nodes, max_size=3).map(tuple), max_size=6)
 
 
-def reached_from(start: str, edges: dict[str, frozenset[str]]) -> set[str]:
+def reached_from(start: str, edges: dict[str, tuple[str, ...]]) -> set[str]:
     found, pending = {start}, [start]
     while pending:
-        new = edges.get(pending.pop(), frozenset()) - found
+        new = set(edges.get(pending.pop(), ())) - found
         found |= new
         pending += new
     return found
@@ -165,7 +166,7 @@ def reached_from(start: str, edges: dict[str, frozenset[str]]) -> set[str]:
 
 @given(graphs, nodes, nodes)
 def test_a_digest_changes_exactly_with_what_is_reached(
-    edges: dict[str, frozenset[str]], start: str, changed: str
+    edges: dict[str, tuple[str, ...]], start: str, changed: str
 ) -> None:
     own = {node: node for node in "abcdef"}
     before = reach_digests(own, edges)
@@ -174,7 +175,7 @@ def test_a_digest_changes_exactly_with_what_is_reached(
 
 
 @given(graphs)
-def test_connected_sets_partition_the_nodes_targets_first(edges: dict[str, frozenset[str]]) -> None:
+def test_connected_sets_partition_the_nodes_targets_first(edges: dict[str, tuple[str, ...]]) -> None:
     found = components(edges, "abcdef")
     assert sorted(node for members in found for node in members) == list("abcdef")
     place = {node: index for index, members in enumerate(found) for node in members}
@@ -185,3 +186,82 @@ def test_a_chain_longer_than_the_stack_has_digests() -> None:
     edges = {str(index): [str(index + 1)] for index in range(20_000)}
     own = {str(index): "x" for index in range(20_001)}
     assert len(reach_digests(own, edges)) == 20_001
+
+
+def test_a_large_cycle_has_digests_that_cover_all_of_it() -> None:
+    edges = {str(index): [str((index + 1) % 1500)] for index in range(1500)}
+    own = {str(index): "x" for index in range(1500)}
+    before = reach_digests(own, edges)
+    after = reach_digests({**own, "1000": "y"}, edges)
+    assert not set(before.values()) & set(after.values())
+
+
+@given(graphs, st.permutations("abcdef"), st.lists(st.sampled_from("xy"), min_size=6, max_size=6))
+def test_the_names_of_nodes_change_no_digest(
+    edges: dict[str, tuple[str, ...]], order: list[str], contents: list[str]
+) -> None:
+    renamed = dict(zip("abcdef", order, strict=True))
+    own = dict(zip("abcdef", contents, strict=True))
+    before = reach_digests(own, edges)
+    after = reach_digests(
+        {renamed[node]: value for node, value in own.items()},
+        {renamed[node]: tuple(renamed[target] for target in targets) for node, targets in edges.items()},
+    )
+    assert {renamed[node]: value for node, value in before.items()} == after
+
+
+@st.composite
+def schema_graphs(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
+    """Components ``a`` to ``e`` that refer to each other at many places."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in "abcde":
+        one, two = ({"$ref": f"#/components/schemas/{draw(st.sampled_from('abcde'))}"} for _ in "12")
+        found[name] = draw(
+            st.sampled_from(
+                [
+                    {"type": "string"},
+                    {"type": "object", "properties": {"p": one, "q": {"type": "array", "items": two}}},
+                    {"anyOf": [one, {"type": "null"}, two]},
+                    {"type": "object", "additionalProperties": one},
+                ]
+            )
+        )
+    return found
+
+
+def graph_digest(schemas: dict[str, Any], start: str) -> str:
+    tree = body_of({"application/json": {"schema": {"$ref": f"#/components/schemas/{start}"}}})
+    return only(catalog_of({**tree, "components": {"schemas": schemas}})).schema_digest
+
+
+@settings(max_examples=40, deadline=None)
+@given(schema_graphs(), st.permutations(["zz", "b", "Other", "a", "M"]))
+def test_renaming_components_changes_no_digest(schemas: dict[str, Any], names: list[str]) -> None:
+    renamed = dict(zip("abcde", names, strict=True))
+    text = re.sub(r"schemas/(\w+)", lambda match: f"schemas/{renamed[match[1]]}", json.dumps(schemas))
+    after = {renamed[name]: schema for name, schema in json.loads(text).items()}
+    assert graph_digest(after, renamed["a"]) == graph_digest(schemas, "a")
+
+
+@settings(max_examples=40, deadline=None)
+@given(schema_graphs(), st.sampled_from("abcde"))
+def test_a_change_in_a_definition_changes_the_digest_where_it_is_reached(
+    schemas: dict[str, Any], changed: str
+) -> None:
+    edges = {name: tuple(re.findall(r"schemas/(\w)", json.dumps(each))) for name, each in schemas.items()}
+    after = {**schemas, changed: {**schemas[changed], "minProperties": 3}}
+    is_other = graph_digest(after, "a") != graph_digest(schemas, "a")
+    assert is_other == (changed in reached_from("a", edges))
+
+
+def test_which_property_refers_to_which_definition_counts() -> None:
+    leaves = {"A": {"type": "string"}, "B": {"type": "integer"}}
+    first = {"properties": {"p": refer("A"), "q": refer("B")}}
+    second = {"properties": {"p": refer("B"), "q": refer("A")}}
+    assert graph_digest({"S": first, **leaves}, "S") != graph_digest({"S": second, **leaves}, "S")
+    reordered = {"properties": dict(reversed(first["properties"].items()))}
+    assert graph_digest({"S": first, **leaves}, "S") == graph_digest({"S": reordered, **leaves}, "S")
+
+
+def refer(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}

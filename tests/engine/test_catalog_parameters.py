@@ -222,3 +222,46 @@ def test_an_optional_parameter_in_an_unknown_place_is_left_out_with_a_remark() -
 @pytest.mark.parametrize("template", ["/files/{path+}", "/files/{+path}", "/files/{path*}"])
 def test_a_variable_that_takes_slashes_is_declared_by_its_bare_name(template: str) -> None:
     assert variables_of(template) == ["path"]
+
+
+ODD_NAMES = [
+    ("header", "X-\u540d"),
+    ("header", "a b"),
+    ("header", "a:"),
+    ("cookie", "a;b"),
+    ("cookie", "a\tb"),
+]
+
+
+@pytest.mark.parametrize(("location", "name"), [*ODD_NAMES, ("header", ""), ("cookie", "a=b")])
+def test_a_name_that_http_cannot_send_is_left_out_or_keeps_the_operation_out(
+    location: str, name: str
+) -> None:
+    optional = catalog_of(operation_with({"name": name, "in": location}))
+    assert only(optional).executable and not optional.details(only(optional)).parameters
+    assert [remark.pointer for remark in optional.report.sources[0].warnings] == [
+        "/paths/~1x/get/parameters/0"
+    ]
+    required = only(catalog_of(operation_with({"name": name, "in": location, "required": True})))
+    assert required.availability is Availability.KEPT_OUT
+    assert location in str(required.reason)
+
+
+def test_any_name_is_one_in_the_query_and_tokens_are_in_a_header() -> None:
+    declared = [
+        {"name": "\u540d [x]", "in": "query"},
+        {"name": "X-A_b.1", "in": "header"},
+        {"name": "__Host-id", "in": "cookie"},
+    ]
+    assert [parameter.name for parameter in parameters_of(*declared)] == [one["name"] for one in declared]
+
+
+@pytest.mark.parametrize("place", ["query", "formData"])
+def test_a_format_of_arrays_in_arrays_is_remarked(place: str) -> None:
+    inner = {"type": "array", "collectionFormat": "pipes", "items": {"type": "integer"}}
+    parameter = {"name": "p", "in": place, "type": "array", "collectionFormat": "csv", "items": inner}
+    paths = {"/x": {"post": {"parameters": [parameter], "responses": {}}}}
+    catalog = catalog_of({"swagger": "2.0", "info": {}, "host": "api.test", "paths": paths})
+    assert only(catalog).executable
+    (remark,) = catalog.report.sources[0].warnings
+    assert "collectionFormat" in remark.message and remark.pointer

@@ -95,6 +95,41 @@ def test_a_value_outside_the_enum_rewrites_no_host() -> None:
     assert "server_variables.region" in str(only(catalog).reason)
 
 
+def test_a_value_outside_the_enum_sends_no_call_to_the_next_server() -> None:
+    catalog = served([*VARIABLES, {"url": "https://other.test"}], server_variables={"region": "asia"})
+    assert only(catalog).availability is Availability.NO_SERVER
+    assert "server_variables.region" in str(only(catalog).reason)
+    assert base_of(catalog) is None
+
+
+@pytest.mark.parametrize(
+    ("servers", "base"),
+    [
+        (["https://{host}.{tenant}.test", "https://other.test"], None),
+        (["https://a@{host}", "https://other.test"], None),
+        (["https://{host}.{tenant}.test", "https://{host}.test"], "https://own.test"),
+        (["/{host}", "https://other.test/{host}"], "https://other.test/own"),
+        (["/v1", "https://other.test"], "https://other.test"),
+    ],
+)
+def test_a_server_that_a_setting_is_meant_for_gives_way_only_to_one_that_takes_it(
+    servers: list[str], base: str | None
+) -> None:
+    catalog = served([{"url": url} for url in servers], server_variables={"host": "own"})
+    assert base_of(catalog) == base
+    assert only(catalog).executable is (base is not None)
+
+
+def test_a_default_keeps_how_it_is_written_in_yaml() -> None:
+    text = b"""
+openapi: 3.0.3
+info: {title: T}
+servers: [{url: "https://a.test/{v}", variables: {v: {default: 1.10}}}]
+paths: {/x: {get: {}}}
+"""
+    assert base_of(build_catalog([source(text)])) == "https://a.test/1.10"
+
+
 def test_a_value_that_breaks_the_url_is_refused() -> None:
     servers = [{"url": "https://{host}/v1", "variables": {"host": {"default": "a.test"}}}]
     assert base_of(served(servers, server_variables={"host": "user@evil.test"})) is None

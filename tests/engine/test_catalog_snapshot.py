@@ -236,6 +236,30 @@ def test_a_row_of_the_listing_has_all_its_fields() -> None:
 # --- near names ------------------------------------------------------------------------------------
 
 
+def test_near_to_a_method_and_path_of_two_sources_are_both_operations() -> None:
+    catalog = catalog_of(ids("a"), ids("a"), ids("api2.b"))
+    assert catalog.near("GET /a")[:2] == ["api.a", "api2.a"]
+    assert catalog.near("get /a", limit=1) == ["api.a"]
+    assert catalog.near("GET /a", allowed=lambda operation: operation.source == "api2") == ["api2.a"]
+    assert catalog.near("GET /none") == []
+
+
+def test_near_to_a_method_and_path_is_nothing_that_is_kept_out() -> None:
+    assert catalog_of(ids("a"), ids("a"), exclude=("name:*",)).near("GET /a") == []
+
+
+def test_a_number_as_operation_id_keeps_how_it_is_written() -> None:
+    text = b"""
+openapi: 3.0.3
+info: {title: 1.10}
+paths: {/x: {get: {operationId: 1.10, tags: [2.0, 1.20]}}}
+"""
+    operation = only(catalog_of(text))
+    assert (operation.name, operation.operation_id) == ("1.10", "1.10")
+    assert operation.tags == ("2.0", "1.20")
+    assert operation.api_title == "1.10"
+
+
 def test_near_names_are_the_nearest_first() -> None:
     catalog = catalog_of(ids("createIssue", "createIssues", "deletePet", "listIssues"))
     assert catalog.near("create_isue")[:2] == ["createIssue", "createIssues"]

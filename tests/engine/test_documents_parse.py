@@ -123,11 +123,6 @@ def test_keys_are_text_as_they_are_written():
     ]
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, "b": 2, "a": 3}', "a: 1\nb: 2\na: 3\n"])
-def test_of_duplicate_keys_the_last_one_wins(text):
-    assert yaml(text) == {"a": 3, "b": 2}
-
-
 def test_a_merge_key_adds_what_the_mapping_has_not():
     text = "x: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2}\nz: {<<: [*x, *y], c: 3, d: 3}\nw:\n  <<: *x\n  <<: *y\n"
     tree = yaml(text)

@@ -13,6 +13,7 @@ from capdex_engine.documents import ReadOnly, References, folder_retrieve, parse
 from capdex_engine.documents import references as module
 from capdex_engine.documents.pointer import pointer_of, tokens_of
 from capdex_engine.documents.references import join
+from capdex_engine.documents.shown import shown
 from capdex_engine.errors import DocumentError
 
 ROOT = "/docs/api.yaml"
@@ -297,6 +298,44 @@ def test_a_folder_has_a_bound_on_bytes_and_reads_no_pipes(folder):
     os.mkfifo(folder / "pipe")
     with pytest.raises(DocumentError):
         folder_retrieve(folder)(f"{folder}/pipe")
+
+
+def test_messages_name_files_without_the_folders_of_this_machine(folder):
+    refs = refs_of("a: 1", folder_retrieve(folder), f"{folder}/api.yaml")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "b.yaml").write_text("x: 1")
+    for ref in ("sub/b.yaml#/y", "#/nope", "none.yaml#/x", "../secret.txt", "file:///etc/x", "http://h/x"):
+        with pytest.raises(DocumentError) as caught:
+            refs.resolve(ref, f"{folder}/api.yaml")
+        assert str(folder.parent) not in caught.value.message
+    with pytest.raises(DocumentError) as caught:
+        refs.resolve("sub/b.yaml#/y", f"{folder}/api.yaml")
+    assert "in sub/b.yaml" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("identity", "root", "name"),
+    [
+        ("/a/b/c.yaml", "/a/api.yaml", "b/c.yaml"),
+        ("/a/../c.yaml", "/a/api.yaml", "c.yaml"),
+        ("/z/c.yaml", "/a/api.yaml", "c.yaml"),
+        ("/c.yaml", "/api.yaml", "c.yaml"),
+        ("/z/c.yaml", "", "c.yaml"),
+        ("https://h.test/v/s/c.yaml", "https://h.test/v/api.yaml", "s/c.yaml"),
+        ("https://10.0.0.1/v/c.yaml?k=v/w#x", "/a/api.yaml", "c.yaml"),
+        ("https://10.0.0.1", "/a/api.yaml", "another file"),
+        ("http://[bad", "/a/api.yaml", "another file"),
+    ],
+)
+def test_a_file_is_shown_by_its_name(identity, root, name):
+    assert shown(identity, root) == name
+
+
+def test_what_a_schema_demands_is_seen_through_references_but_for_its_own_read_only_names():
+    refs = refs_of(
+        "a: {required: [x, 1], allOf: [{$ref: '#/b'}]}\nb: {required: [y], properties: {x: {readOnly: true}}}"
+    )
+    assert ReadOnly(refs, ROOT).demanded({"$ref": "#/a"}) == {"1", "y"}
 
 
 def test_read_only_is_seen_through_references_and_all_of():

@@ -12,6 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 from capdex_engine.call import Response
 from capdex_engine.errors import ConfigurationError
 from capdex_server.app import create_app
+from capdex_server.config import SourceConfig
 
 pytestmark = pytest.mark.anyio
 BASE = "http://localhost:8000"
@@ -331,6 +332,78 @@ async def test_a_source_that_fails_degrades_and_is_named_to_those_who_may_know(s
     assert "reasons" not in finder.json()
 
 
+async def test_a_document_of_a_folder_that_fails_is_known_by_the_folders_name(serve, documents):
+    (documents / "mail.json").write_text('{"openapi": "3.1.0"')
+    callers = {"mine": {"allow": [{"source": "team"}]}, "other": {"allow": [{"source": "team.shop"}]}}
+    sources = {"team": SourceConfig(location=str(documents))}
+    async with serve(callers, sources=sources) as http:
+        mine, other = [
+            (await http.get("/readyz", headers={"Authorization": f"Bearer {name}-token"})).json()
+            for name in ("mine", "other")
+        ]
+    assert (mine["operations"], set(mine["reasons"])) == (4, {"team.mail"})
+    assert "reasons" not in other
+
+
+async def test_without_any_catalog_every_way_in_says_that_it_failed(serve, documents):
+    for name in ("shop", "mail"):
+        (documents / f"{name}.json").write_text("{ secret detail")
+    async with serve(build=False) as http:
+        answers = [
+            await http.post("/search", json={"query": "x"}),
+            await http.post("/execute", json={"name": "x"}),
+            await http.get("/capabilities/x"),
+        ]
+    for answer in answers:
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"], error["retryable"]) == (503, "not_ready", False)
+        assert "/readyz" in error["message"] and "seconds" not in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/nowhere", 404, "not_found"),
+        ("GET", "/capabilities", 404, "not_found"),
+        ("PUT", "/search", 405, "method_not_allowed"),
+        ("DELETE", "/mcp/agent", 405, "method_not_allowed"),
+        ("GET", "/capabilities/" + "x" * 2500, 400, "invalid_request"),
+    ],
+)
+async def test_what_no_route_takes_is_an_error_object(serve, method, path, status, code):
+    async with serve() as http:
+        answer = await http.request(method, path)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["retryable"]) == (status, code, False)
+    assert error["message"] and "xxx" not in error["message"]
+    assert ("allow" in answer.headers) is (status == 405)
+
+
+async def test_a_path_of_two_sources_suggests_both_names(serve, documents):
+    (documents / "copy.json").write_text((documents / "shop.json").read_text())
+    sources = {name: SourceConfig(location=str(documents / f"{name}.json")) for name in ("shop", "copy")}
+    async with serve(sources=sources) as http:
+        answers = [
+            await http.get("/capabilities/GET /orders"),
+            await http.post("/execute", json={"name": "GET /orders"}),
+        ]
+    for answer in answers:
+        assert answer.status_code == 404
+        assert {"shop.listOrders", "copy.listOrders"} <= set(answer.json()["error"]["suggestions"])
+
+
+async def test_a_hint_speaks_of_filters_only_where_some_were_given(serve):
+    async with serve() as http:
+        nothing = {"query": "zzyzx qwfp"}
+        plain = (await http.post("/search", json=nothing)).json()
+        filtered = (await http.post("/search", json={**nothing, "readOnly": True, "source": "shop"})).json()
+        nowhere = (await http.post("/search", json={**nothing, "source": "zzz"})).json()
+    assert plain["matches"] == filtered["matches"] == nowhere["matches"] == []
+    assert not {"source", "readOnly"} & set(plain["hint"].replace(".", " ").split())
+    assert "source" in filtered["hint"] and "readOnly" in filtered["hint"]
+    assert "readOnly" not in nowhere["hint"] and "shop" in nowhere["hint"]
+
+
 async def test_when_every_source_fails_readiness_is_503_with_reasons(serve, documents):
     for name in ("shop", "mail"):
         (documents / f"{name}.json").write_text("{")
@@ -350,6 +423,7 @@ async def test_the_openapi_document_tells_the_truth(serve):
     assert declared == tools[0]["inputSchema"]
     assert set(document["paths"]) == {"/search", "/execute", "/capabilities/{name}", "/healthz", "/readyz"}
     assert "422" not in search["responses"]
+    assert "422" not in document["paths"]["/capabilities/{name}"]["get"]["responses"]
     assert search["responses"]["200"]["content"]["application/json"]["schema"] == tools[0]["outputSchema"]
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from capdex_server.cli import app
+from capdex_server.cli import app, serve
+from capdex_server.cli.options import Run
+from capdex_server.demo import create_demo_app, run_in_thread
 
 DOCUMENT = {
     "openapi": "3.1.0",
@@ -204,13 +206,25 @@ def test_a_document_that_cannot_be_read_does_not_hide_the_others(spec: Path, tmp
     assert len(rows) == 4
 
 
+def test_files_that_are_called_alike_are_told_apart_by_their_folders(spec: Path, tmp_path: Path) -> None:
+    specs = []
+    for folder in ("east", "west"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "openapi.json").write_text(json.dumps(DOCUMENT))
+        specs += ["--spec", tmp_path / folder / "openapi.json"]
+    _, rows = run("catalog", "list", *specs, "--json")
+    assert {row["source"] for row in rows} == {"east.openapi", "west.openapi"}
+    code, _ = run("catalog", "list", *specs, "--spec", tmp_path / "east" / "openapi.json", "--json")
+    assert code == 2
+
+
 def test_catalog_check_fails_when_a_document_is_unusable(spec: Path, tmp_path: Path) -> None:
     code, report = run("catalog", "check", spec, "--json")
     assert code == 0
     assert (report["operations"], report["keptOut"]) == (3, 1)
     bad = tmp_path / "bad.yaml"
     bad.write_text("[1, 2]")
-    code, _ = run("catalog", "check", spec, bad, "--json")
+    code, _ = run("catalog", "check", spec, "--spec", bad, "--json")
     assert code == 1
 
 
@@ -276,3 +290,127 @@ def test_help_and_catalog_and_call_import_no_encoder(spec: Path) -> None:
             [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
+
+
+def streams(*arguments: object) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture
+def folder(tmp_path: Path, spec: Path) -> Path:
+    """A folder of two documents, one part of a document, and one that is damaged."""
+    home = tmp_path / "team"
+    home.mkdir()
+    (home / "odd.json").write_text(spec.read_text())
+    (home / "two.json").write_text(spec.read_text().replace("ocker", "adder"))
+    (home / "part.json").write_text('{"Locker": {}}')
+    return home
+
+
+def test_the_server_of_a_folder_is_reached_by_each_of_its_documents(folder: Path) -> None:
+    with run_in_thread(create_demo_app(api_key="k")) as url:
+        for name in ("getLocker", "getLadder"):
+            code, answer = call(folder, name, "--args", FIRST, "--server", url)
+            assert (code, answer.get("status")) == (0, 404), answer
+
+
+def test_a_configuration_in_the_working_folder_counts_beside_named_documents(
+    spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[Run] = []
+    monkeypatch.setattr(serve, "serve_forever", served.append)
+    caller = '[[callers]]\nname = "bot"\ntenant = "t"\ntoken_sha256 = "' + "0" * 64 + '"\n'
+    (tmp_path / "capdex.toml").write_text(
+        f'port = 9000\nread_only = false\n{caller}[sources.x]\nlocation = "gone.json"\n'
+    )
+    code, _, stderr = streams("serve", "--spec", spec, "--read-only")
+    assert code == 0, stderr
+    settings = served[0].settings
+    assert [one.name for one in settings.callers] == ["bot"]
+    assert (set(settings.sources), settings.port, settings.read_only) == ({"lockers.v1"}, 9000, True)
+
+
+@pytest.mark.parametrize("port", ["99999", "-1"])
+def test_a_port_out_of_range_is_wrong_usage(spec: Path, port: str) -> None:
+    code, _, stderr = streams("serve", "--spec", spec, "--port", port)
+    assert code == 2
+    assert "port" in stderr
+
+
+def test_stdio_can_be_read_only(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = []
+
+    async def serve_stdio(live: object, settings: object) -> None:
+        served.append(settings)
+
+    monkeypatch.setattr("capdex_server.stdio.serve_stdio", serve_stdio)
+    monkeypatch.setattr("capdex_server.logs.configure_logs", lambda: None)
+    assert streams("stdio", "--spec", spec, "--read-only")[0] == 0
+    assert served[0].read_only
+
+
+def test_catalog_check_names_the_files_concerned(folder: Path) -> None:
+    (folder / "bad.json").write_text('{"openapi": "3.1.0"')
+    code, stdout, stderr = streams("catalog", "check", folder)
+    assert code == 1
+    for name in ("odd.json", "two.json", "part.json"):
+        assert str(folder / name) in stdout
+    assert str(folder / "bad.json") in stderr
+    _, report, _ = streams("catalog", "check", folder, "--json")
+    assert json.loads(report)["notDocuments"] == {"team": [str(folder / "part.json")]}
+
+
+def test_a_search_with_unusable_documents_says_so_in_one_line_each(spec: Path, tmp_path: Path) -> None:
+    bad = [tmp_path / name for name in ("bad.yaml", "worse.yaml")]
+    for path in bad:
+        path.write_text("[1, 2]")
+    code, _, stderr = streams("search", "locker", "--spec", bad[0])
+    assert (code, stderr.count("\n")) == (1, 1)
+    assert stderr.startswith("error: ") and str(bad[0]) in stderr
+    code, _, stderr = streams("search", "locker", "--spec", bad[0], "--spec", spec)
+    assert (code, stderr.count("\n")) == (0, 1)
+    assert str(bad[0]) in stderr
+    code, _, stderr = streams("search", "locker", "--spec", bad[0], "--spec", bad[1])
+    assert code == 1
+    assert all(str(path) in stderr for path in bad)
+
+
+def test_a_call_says_which_document_is_unusable(spec: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("[1, 2]")
+    rest = ("--args", FIRST, "--server", "https://x.example", "--dry-run")
+    code, _, stderr = streams("call", "getLocker", "--spec", spec, "--spec", bad, *rest)
+    assert code == 0
+    assert str(bad) in stderr
+
+
+def test_a_call_says_which_options_fit_nothing(spec: Path) -> None:
+    rest = ("--args", FIRST, "--server", "https://x.example", "--dry-run")
+    given = ("--credential", "nope=1", "--credential", "key=2", "--server-variable", "zone=eu")
+    code, _, stderr = streams("call", "getLocker", "--spec", spec, *rest, *given)
+    assert code == 0
+    lines = stderr.splitlines()
+    assert len(lines) == 2
+    assert "zone" in lines[0]
+    assert "credential nope" in lines[1] and "key" in lines[1] and "login" in lines[1]
+
+
+def test_an_option_that_one_of_several_documents_uses_is_no_slip(spec: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text(spec.read_text().replace('"key"', '"token"').replace("ocker", "adder"))
+    rest = ("--args", FIRST, "--server", "https://x.example", "--dry-run", "--credential", "token=1")
+    code, _, stderr = streams("call", "getLocker", "--spec", spec, "--spec", other, *rest)
+    assert (code, stderr) == (0, "")
+
+
+def test_warnings_of_a_command_are_plain_lines(spec: Path, tmp_path: Path) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text(
+        f'[sources.lockers]\nlocation = "{spec.name}"\n[sources.lockers.credentials.key]\nenv = "UNSET_KEY"\n'
+    )
+    code, _, stderr = streams("catalog", "list", "--config", config)
+    assert code == 0
+    assert stderr.startswith("level=warning event=credential.not_set key=")

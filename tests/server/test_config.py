@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from capdex_engine.errors import ConfigurationError
-from capdex_server.config import Settings, load_settings, sources_for
+from capdex_server.config import Settings, load_settings, sources_for, with_options
 
 HASH = hashlib.sha256(b"token").hexdigest()
 SECRET = "s3cret-value-nobody-may-see"
@@ -143,6 +143,22 @@ def test_all_mistakes_are_told_at_once(tmp_path):
     assert refused(tmp_path, "prot = 1\nport = 'x'").count("\n") == 1
 
 
+def test_options_of_a_command_line_are_checked_like_settings():
+    settings = load_settings(None, {})
+    assert with_options(settings, port=1, read_only=True).read_only
+    for port in (99999, -1):
+        with pytest.raises(ConfigurationError) as caught:
+            with_options(settings, port=port)
+        assert "port" in caught.value.message
+
+
+def test_without_its_sources_the_rest_of_a_file_counts(tmp_path):
+    path = write(tmp_path, 'port = 9000\n[sources.gone]\nlocation = "gone.json"')
+    environ = {"CAPDEX_SOURCES__ALSO__LOCATION": "gone.json"}
+    settings = load_settings(path, environ, with_sources=False)
+    assert (settings.port, settings.sources) == (9000, {})
+
+
 def test_a_missing_file_is_a_configuration_error(tmp_path):
     with pytest.raises(ConfigurationError) as caught:
         load_settings(tmp_path / "capdex.toml", {})
@@ -179,7 +195,7 @@ def test_documents_of_a_command_line_are_named_like_their_files(tmp_path):
 def test_two_documents_of_one_name_are_refused(tmp_path):
     (tmp_path / "a.json").write_text("{}")
     with pytest.raises(ConfigurationError):
-        sources_for([str(tmp_path / "a.json"), "https://x.example/a.yaml"])
+        sources_for([str(tmp_path / "a.json")] * 2)
 
 
 def test_a_document_of_a_command_line_must_exist(tmp_path):

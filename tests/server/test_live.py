@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from capdex_engine.encode.testing import HashEncoder
 from capdex_engine.errors import ConfigurationError, DocumentError, ModelError
 from capdex_server.callers import LOCAL
-from capdex_server.config import SourceConfig
+from capdex_server.config import RuleConfig, SourceConfig
 from capdex_server.live import Live, NotReady
 from capdex_server.outbound import Outbound
 from capdex_server.policy import Policy
@@ -68,16 +69,23 @@ async def test_a_reload_with_a_source_that_had_loaded_and_now_fails_keeps_the_la
     break_document(documents, "mail")
     assert not await live.reload()
     assert live.current is before
-    assert set(live.problems) == {"mail"} and live.failure
+    assert set(live.problems) == {"mail"} and "stays" in live.failure
 
 
 async def test_when_all_sources_fail_there_is_no_catalog(make_settings, make_live, documents):
     break_document(documents, "mail")
     break_document(documents, "shop")
     live = make_live(make_settings())
+    with pytest.raises(NotReady) as waiting:
+        _ = live.current
+    assert waiting.value.retryable
     assert not await live.reload()
     assert not live.ready
     assert set(live.problems) == {"mail", "shop"}
+    assert "stays" not in live.failure
+    with pytest.raises(NotReady) as failed:
+        _ = live.current
+    assert not failed.value.retryable and "readyz" in failed.value.message
 
 
 async def test_no_sources_are_an_empty_catalog(make_settings, make_live):
@@ -156,6 +164,49 @@ async def test_credentials_of_a_command_line_win(make_settings, make_live, upstr
     await live.reload()
     await live.current.executor.execute({"name": "createOrder", "body": {"item": "tea"}})
     assert ("X-Key", "given") in upstream.requests[0].headers
+
+
+@pytest.fixture
+def folder(make_settings, documents):
+    """Settings over one source, a folder of two documents."""
+    return lambda **fields: make_settings(sources={"team": SourceConfig(location=str(documents))}, **fields)
+
+
+async def test_a_folder_is_known_and_called_by_its_configured_name(folder, make_live, upstream):
+    live = make_live(folder())
+    await live.reload()
+    snapshot = live.current
+    assert {one.source for one in snapshot.catalog.operations} == {"team.shop", "team.mail"}
+    (summary,) = snapshot.sources_for(LOCAL, Policy())
+    assert (summary.name, summary.operations, summary.title) == ("team", 5, "Shop API, Mail")
+    everything = snapshot.mask(LOCAL, Policy())
+    for name, count in (("team", 5), ("team.mail", 1), ("mail", 0)):
+        assert snapshot.narrowed(everything, source=name, read_only=False).sum() == count
+    answer = await snapshot.executor.execute({"name": "listOrders"})
+    assert answer["body"] == {"source": "team"}
+
+
+async def test_rules_for_a_folder_mean_the_same_with_one_document_and_with_two(folder, make_live, documents):
+    rules = (RuleConfig(source="team"),)
+    caller = replace(LOCAL, deny=(RuleConfig(source="team.shop"), RuleConfig(name="sendMail")))
+    live = make_live(folder())
+    await live.reload()
+    assert live.current.mask(replace(LOCAL, allow=rules), Policy()).all()
+    assert not live.current.mask(replace(caller, name="other"), Policy()).any()
+    (documents / "mail.json").unlink()
+    live = make_live(folder())
+    await live.reload()
+    assert live.current.mask(replace(LOCAL, allow=rules), Policy()).all()
+    assert not live.current.mask(replace(caller, name="other"), Policy()).any()
+
+
+async def test_what_has_no_use_is_logged_once_per_load(make_settings, make_live, documents, caplog):
+    shop = SourceConfig(location=str(documents / "shop.json"), exclude=["name:zzz"])
+    callers = {"bot": {"deny": [{"source": "shopp"}]}}
+    await make_live(make_settings(callers, sources={"shop": shop})).reload()
+    told = [record.msg for record in caplog.records if record.msg["event"] in {"rule.idle", "setting.idle"}]
+    assert [one["event"] for one in told] == ["setting.idle", "rule.idle"]
+    assert told[1]["caller"] == "bot" and "shopp" in told[1]["rule"]
 
 
 async def test_the_mask_is_computed_once_per_caller(make_settings, make_live):

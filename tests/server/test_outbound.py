@@ -13,7 +13,7 @@ import anyio.abc
 import pytest
 from anyio.streams.tls import TLSListener
 
-from capdex_engine.call import Request, Response
+from capdex_engine.call import Request, Response, executor
 from capdex_engine.errors import (
     AddressRefused,
     DocumentError,
@@ -192,7 +192,7 @@ async def test_a_redirect_loop_ends():
 
 
 @pytest.mark.parametrize(
-    ("method", "retryable"), [("GET", True), ("HEAD", True), ("POST", False), ("PUT", False)]
+    ("method", "retryable"), [("GET", True), ("HEAD", True), ("POST", False), ("PUT", True)]
 )
 async def test_a_dead_upstream_is_unreachable(method, retryable):
     async with both() as (upstream, outbound):
@@ -203,13 +203,22 @@ async def test_a_dead_upstream_is_unreachable(method, retryable):
     assert "127.0.0.1" not in caught.value.message
 
 
-@pytest.mark.parametrize(("method", "retryable"), [("GET", True), ("POST", False)])
+@pytest.mark.parametrize(
+    ("method", "retryable"),
+    [("GET", True), ("PUT", True), ("DELETE", True), ("POST", False), ("PATCH", False)],
+)
 async def test_an_upstream_that_does_not_answer_times_out(method, retryable):
     async with both() as (upstream, outbound):
         upstream.answer("/", HANG)
         with pytest.raises(UpstreamTimeout) as caught:
             await send(outbound, upstream.url, method, timeout=0.05)
     assert caught.value.retryable is retryable
+    assert ("check before repeating" in caught.value.message) is not retryable
+    assert ("taken effect" in caught.value.message) is (method != "GET")
+
+
+def test_the_engine_and_the_transport_hold_the_same_methods_for_repeatable():
+    assert module.REPEATABLE_METHODS == executor._REPEATABLE
 
 
 async def test_a_drip_of_bytes_does_not_outlast_the_time_limit():
@@ -241,8 +250,9 @@ async def test_an_answer_that_breaks_off_fails_a_safe_call_but_not_one_that_took
         upstream.answer("/", *BROKEN[kind])
         with pytest.raises((UpstreamProtocolError, UpstreamTimeout)):
             await send(outbound, upstream.url, "GET", timeout=0.2)
-        response = await send(outbound, upstream.url, "POST", timeout=0.2)
-    assert (response.status, response.truncated) == (200, True)
+        for method in ("POST", "PUT"):
+            response = await send(outbound, upstream.url, method, timeout=0.2)
+            assert (response.status, response.truncated) == (200, True)
 
 
 async def test_a_header_that_cannot_be_sent_is_a_protocol_error_that_says_so():
@@ -340,6 +350,24 @@ async def test_tls_names_are_those_of_the_url_not_of_the_address(tmp_path, host,
             assert not caught.value.retryable
         await outbound.aclose()
     assert asked == [host]
+
+
+async def test_https_to_a_port_that_speaks_http_is_no_matter_of_certificates():
+    async def serve(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port = listener.extra(anyio.abc.SocketAttribute.local_port)
+    outbound = Outbound({"api": frozenset({("127.0.0.1", port)})})
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, serve)
+        with pytest.raises(UpstreamUnreachable) as caught:
+            await send(outbound, f"https://127.0.0.1:{port}")
+        tasks.cancel_scope.cancel()
+    assert "certificate" not in caught.value.message
+    assert "TLS" in caught.value.message
 
 
 async def test_cancelling_closes_the_upstream_connection():

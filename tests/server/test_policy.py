@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capdex_engine.operation import Operation
+from capdex_server.aliases import Aliases
 from capdex_server.callers import LOCAL, Caller
-from capdex_server.config import RuleConfig
-from capdex_server.policy import Policy, fits
+from capdex_server.config import CallerConfig, RuleConfig
+from capdex_server.policy import Policy, fits, idle_rules
 
 LIST = Operation("listInvoices", "billing", "GET", "/invoices", tags=("invoices", "public"))
 DROP = Operation("dropInvoice", "billing", "DELETE", "/invoices/{id}", tags=("admin",))
@@ -65,7 +66,73 @@ def test_a_glob_is_a_glob_and_no_regular_expression():
     ],
 )
 def test_a_failed_source_is_known_to_those_who_could_use_it(allow, deny, known):
-    assert Policy().may_know_source(caller(allow, deny), "billing") is known
+    assert Policy().may_know_source(caller(allow, deny), ["billing"]) is known
+
+
+FOLDER = (
+    Operation("team.odd.get_page", "team.odd", "GET", "/page", operation_id="get_page", key="GET /page"),
+    Operation("team.pets.get_page", "team.pets", "GET", "/page", operation_id="get_page", key="GET /page"),
+    Operation("putAB", "team.pets", "PUT", "/a/b", key="PUT /a/b"),
+)
+ALIASES = Aliases({"team.odd": ("team.odd", "team"), "team.pets": ("team.pets", "team")}, FOLDER)
+
+
+@pytest.mark.parametrize(
+    ("allow", "deny", "expected"),
+    [
+        ([{"source": "team"}], [], [True, True, True]),
+        ([{"source": "team.odd"}], [], [True, False, False]),
+        ([{}], [{"source": "team"}], [False, False, False]),
+        ([{}], [{"source": "team.pets"}], [True, False, False]),
+        ([{}], [{"name": "get_page"}], [False, False, True]),
+        ([{}], [{"name": "get_*", "source": "team.odd"}], [False, True, True]),
+        ([{"name": "get_page"}], [], [False, False, False]),
+        ([{"name": "team.odd.*"}], [], [True, False, False]),
+        ([{}], [{"name": "team.odd.*"}], [False, True, True]),
+    ],
+)
+def test_rules_know_the_configured_names_and_denials_the_former_ones(allow, deny, expected):
+    assert Policy().mask(caller(allow, deny), FOLDER, ALIASES).tolist() == expected
+
+
+def test_a_denied_name_that_was_built_or_cleaned_stays_denied_under_a_prefix():
+    twins = [
+        Operation(f"{source}.{name}", source, "GET", "/a b", operation_id=identity, key=f"GET {name}")
+        for source in ("one", "two")
+        for name, identity in (("get_it_now", "get it (now)"), ("getAB", None))
+    ]
+    denied = caller([{}], [{"name": ["get_it_now", "getAB"]}])
+    assert not Policy().mask(denied, twins, Aliases({}, twins)).any()
+
+
+def test_a_denied_name_with_a_prefix_stays_denied_when_the_other_source_goes():
+    alone = [Operation("get_page", "team", "GET", "/page", operation_id="get_page", key="GET /page")]
+    aliases = Aliases({"team": ("team", "team.odd")}, alone)
+    for name in ("team.get_page", "team.odd.get_page"):
+        assert not Policy().mask(caller([{}], [{"name": name}]), alone, aliases).any()
+        assert not Policy().mask(caller([{"name": name}]), alone, aliases).any()
+    assert Policy().mask(caller([{}], [{"name": "mail.get_page"}]), alone, aliases).all()
+
+
+@pytest.mark.parametrize("method", ["get", "Get", "g*"])
+def test_methods_of_rules_know_no_case(method):
+    assert fits(RuleConfig(method=method), LIST) and not fits(RuleConfig(method=method), DROP)
+
+
+def configured(**rules) -> CallerConfig:
+    return CallerConfig(name="bot", tenant="t", token_sha256="0" * 64, **rules)
+
+
+def test_rules_that_fit_nothing_are_found_with_their_caller():
+    rules = {"allow": [{"source": "billing"}, {"source": "biling"}], "deny": [{"method": "PATCH"}]}
+    found = list(idle_rules([configured(**rules)], ALL, Aliases()))
+    assert found == [("bot", 'allow {"source": ["biling"]}'), ("bot", 'deny {"method": ["PATCH"]}')]
+
+
+def test_a_rule_for_a_source_that_failed_is_not_idle():
+    rules = {"allow": [{"source": "team", "tag": "x"}, {"source": "other"}]}
+    found = list(idle_rules([configured(**rules)], ALL, ALIASES, ["team.odd"]))
+    assert found == [("bot", 'allow {"source": ["other"]}')]
 
 
 globs = st.sampled_from(["*", "billing", "mail", "list*", "GET", "DELETE", "admin", "/invoices*", "nothing"])

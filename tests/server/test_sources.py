@@ -43,11 +43,29 @@ def test_a_folder_gives_its_documents_and_leaves_fragments(tmp_path):
     loaded = load(SourceConfig(location=str(tmp_path)))
     assert [source.name for source in loaded.sources] == ["api.a", "api.sub.b"]
     assert set(loaded.owners.values()) == {"api"}
+    assert loaded.names == {"api.a": ("api.a", "api"), "api.sub.b": ("api.sub.b", "api")}
+    assert loaded.skipped == {"api": [str(tmp_path / "schemas.yaml")]}
 
 
 def test_a_folder_with_one_document_keeps_the_plain_name(tmp_path):
     (tmp_path / "a.json").write_text(DOCUMENT)
-    assert [source.name for source in load(SourceConfig(location=str(tmp_path))).sources] == ["api"]
+    loaded = load(SourceConfig(location=str(tmp_path)))
+    assert [source.name for source in loaded.sources] == ["api"]
+    assert loaded.names == {"api": ("api", "api.a")}
+
+
+def test_a_name_that_another_source_has_is_no_second_name(tmp_path):
+    (tmp_path / "a.json").write_text(DOCUMENT)
+    configs = {"api": SourceConfig(location=str(tmp_path)), "api.a": SourceConfig(location="gone.json")}
+    assert load_sources(configs, {}, {}, DefaultCredentials(configs, {})).names["api"] == ("api",)
+
+
+def test_a_variable_may_name_one_document_of_a_folder(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.json").write_text(DOCUMENT)
+    environ = {"CAPDEX_CREDENTIAL_API_KEY": "all", "CAPDEX_CREDENTIAL_API_B_KEY": "mine"}
+    loaded = load(SourceConfig(location=str(tmp_path)), defaults=DefaultCredentials(["api"], environ))
+    assert (loaded.credentials["api.a"]["key"], loaded.credentials["api.b"]["key"]) == ("all", "mine")
 
 
 def test_a_folder_without_documents_is_a_failure(tmp_path):
@@ -61,7 +79,7 @@ def test_a_file_that_went_away_is_a_failure(tmp_path):
 def test_a_document_that_could_not_be_fetched_is_a_failure():
     url = "https://a.example/x.json"
     loaded = load(SourceConfig(location=url), fetched={"api": DocumentError("moved")})
-    assert loaded.failures == {"api": "moved"}
+    assert loaded.failures["api"].message == "moved"
 
 
 def test_a_fetched_document_resolves_against_its_url():
@@ -167,3 +185,11 @@ def test_a_credential_of_the_environment_makes_an_operation_executable(tmp_path)
     loaded = load(SourceConfig(location=str(path)), defaults=DefaultCredentials(["api"], environ))
     assert build_catalog(loaded.sources).operations[0].executable
     assert loaded.credentials["api"]["api-key"] == "secret"
+
+
+def test_files_of_a_folder_that_differ_in_their_ending_alone_are_told_apart(tmp_path):
+    (tmp_path / "a.json").write_text(DOCUMENT)
+    (tmp_path / "a.yaml").write_text("swagger: '2.0'\n")
+    (tmp_path / "b.json").write_text(DOCUMENT)
+    loaded = load(SourceConfig(location=str(tmp_path)))
+    assert [source.name for source in loaded.sources] == ["api.a.json", "api.a.yaml", "api.b"]

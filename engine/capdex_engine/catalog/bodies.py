@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from capdex_engine.catalog.context import Reading, flaw, plain_child
 from capdex_engine.catalog.definitions import Translated
+from capdex_engine.catalog.parameters import INNER_FORMAT_REMARK
 from capdex_engine.catalog.texts import clean_text
-from capdex_engine.documents import DELIMITER, Resolved
+from capdex_engine.documents import DELIMITER, INNER_FORMAT, Resolved
 from capdex_engine.errors import DocumentError
 from capdex_engine.operation import Body, MediaType
 
@@ -119,6 +120,8 @@ def _encoding(reading: Reading, media: Resolved) -> dict[str, dict[str, Any]]:
     for name in declared.value:
         value = reading.child(declared, name).value
         if isinstance(value, dict):
+            if INNER_FORMAT in value:
+                reading.warn(INNER_FORMAT_REMARK, plain_child(declared, name))
             found[name] = {key: value[key] for key in _ENCODING_KEYS if value.get(key) is not None}
     return found
 

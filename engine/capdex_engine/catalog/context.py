@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from capdex_engine.catalog.definitions import Definitions
 from capdex_engine.catalog.report import Remark
-from capdex_engine.documents import References, Resolved
+from capdex_engine.documents import References, Resolved, shown
 from capdex_engine.errors import DocumentError
 
 MAX_WARNINGS: Final = 500
@@ -64,7 +64,7 @@ class Reading:
 
     def place(self, found: Resolved) -> str:
         """Return the JSON pointer of ``found``, with its file where that is not the root document."""
-        return found.pointer if found.base == self.base else f"{found.base}#{found.pointer}"
+        return found.pointer if found.base == self.base else f"{shown(found.base, self.base)}#{found.pointer}"
 
 
 def plain_child(parent: Resolved, key: str | int) -> Resolved:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from capdex_engine.catalog.digest import digest, reach_digests, skeleton
+from capdex_engine.catalog.digest import reach_digests, shape
 from capdex_engine.catalog.texts import clean_schema
 from capdex_engine.documents import ReadOnly, References, Resolved, translate_schema
 from capdex_engine.errors import DocumentError
@@ -22,6 +22,9 @@ from capdex_engine.operation import Schema
 
 Mode = Literal["request", "response"]
 Dialect = Literal["3.0", "3.1"]
+
+MAX_LOOSENED: Final = 2000
+"""Definitions kept a second time, without the demand for names that are read-only where they are used."""
 
 _PREFIX: Final = "#/$defs/"
 _KEY = re.compile(r"[A-Za-z0-9_.-]+")
@@ -56,22 +59,25 @@ class Definitions:
         self._root = root
         self._keys: dict[tuple[str, str], str | DocumentError] = {}
         self._targets: dict[str, Resolved] = {}
-        self._by_target: dict[tuple[str, str], str] = {}
-        self._identities: dict[str, str] = {}
+        self._by_target: dict[tuple[str, str, frozenset[str]], str] = {}
+        self._optional: dict[str, frozenset[str]] = {}
+        self._demanded: dict[str, set[str]] = {}
         self._tables: dict[Mode, _Table] = {"request": _Table(), "response": _Table()}
         self._dialects: dict[str, Dialect] = {}
         self._read_only: dict[str, ReadOnly] = {}
 
-    def translate(self, schema: Any, base: str, mode: Mode) -> Translated:
-        """Translate a schema that stands in the file ``base``.
+    def translate(
+        self, schema: Any, base: str, mode: Mode, optional: frozenset[str] = frozenset()
+    ) -> Translated:
+        """Translate a schema that stands in the file ``base``; it demands none of ``optional``.
 
         Raises:
             DocumentError: It cannot be translated, or refers directly to nothing.
         """
         keys: set[str] = set()
 
-        def rewrite(ref: str) -> str:
-            key = self._key(ref, base)
+        def rewrite(ref: str, around: frozenset[str] = frozenset()) -> str:
+            key = self._loosened(self._key(ref, base), around)
             keys.add(key)
             return _PREFIX + key
 
@@ -82,6 +88,8 @@ class Definitions:
             rewrite_ref=rewrite,
             is_read_only=read_only,
             read_only_names=None if read_only is None else read_only.names,
+            loosened_ref=rewrite,
+            optional=optional,
         )
         self._want(keys, mode)
         return Translated(clean_schema(translated), frozenset(keys))
@@ -93,7 +101,9 @@ class Definitions:
             key = table.pending.pop()
             target = self._targets[key]
             try:
-                translated = self.translate(target.value, target.base, mode)
+                translated = self.translate(
+                    target.value, target.base, mode, self._optional.get(key, frozenset())
+                )
             except DocumentError as error:
                 table.faults[key] = error
                 translated = Translated({})
@@ -103,13 +113,9 @@ class Definitions:
     def digests(self) -> dict[str, str]:
         """Return definition -> digest over all that it reaches in requests."""
         done = self._tables["request"].done
-        own = {key: self.own_digest(translated.schema) for key, translated in done.items()}
-        own = {key: digest([self._identities[key], value]) for key, value in own.items()}
-        return reach_digests(own, {key: translated.keys for key, translated in done.items()})
-
-    def own_digest(self, schema: Schema) -> str:
-        """Return the digest of a translated schema alone, without what it refers to."""
-        return digest(skeleton(schema, self._identify))
+        shapes = {key: own_shape(translated.schema) for key, translated in done.items()}
+        own = {key: digest for key, (digest, _) in shapes.items()}
+        return reach_digests(own, {key: targets for key, (_, targets) in shapes.items()})
 
     def faults(self, mode: Mode) -> dict[str, DocumentError]:
         """Return the definitions that are broken or reach a broken one, with the fault."""
@@ -147,14 +153,29 @@ class Definitions:
             raise DocumentError(key.message, **key.details)
         return key
 
-    def _register(self, target: Resolved) -> str:
-        place = (target.base, target.pointer)
+    def _loosened(self, key: str, around: frozenset[str]) -> str:
+        """Return the definition that demands none of the names ``around``, which may be the same one."""
+        if not around:
+            return key
+        target = self._targets[key]
+        if key not in self._demanded:
+            self._demanded[key] = self._read_only_in(target.base).demanded(target.value)
+        needless = around & self._demanded[key]
+        if not needless or len(self._optional) >= MAX_LOOSENED:
+            return key
+        return self._register(target, needless)
+
+    def _register(self, target: Resolved, optional: frozenset[str] = frozenset()) -> str:
+        place = (target.base, target.pointer, optional)
         if place not in self._by_target:
             identity = f"{_relative(target.base, self._root)}#{target.pointer}"
+            if optional:
+                identity += f" {sorted(optional)}"
             key = self._free_key(target, identity)
             self._by_target[place] = key
             self._targets[key] = target
-            self._identities[key] = identity
+            if optional:
+                self._optional[key] = optional
         return self._by_target[place]
 
     def _free_key(self, target: Resolved, identity: str) -> str:
@@ -163,9 +184,6 @@ class Definitions:
         if name not in self._targets:
             return name
         return f"{name}_{sha256(identity.encode()).hexdigest()[:10]}"
-
-    def _identify(self, ref: str) -> str:
-        return self._identities.get(ref.removeprefix(_PREFIX), ref)
 
     def _dialect(self, base: str) -> Dialect:
         if base not in self._dialects:
@@ -178,6 +196,12 @@ class Definitions:
         if base not in self._read_only:
             self._read_only[base] = ReadOnly(self._references, base)
         return self._read_only[base]
+
+
+def own_shape(schema: Schema) -> tuple[str, tuple[str, ...]]:
+    """Return the digest of a translated schema alone, and the definitions it refers to, in order."""
+    own, refs = shape(schema)
+    return own, tuple(ref.removeprefix(_PREFIX) for ref in refs)
 
 
 def _relative(base: str, root: str) -> str:

@@ -1,13 +1,14 @@
 """Digests over what a caller depends on; texts do not count (SPEC section 1).
 
-A definition's digest covers everything that it reaches. Cycles are one unit: the digests of a strongly
-connected set are computed from the set, so that nothing is inlined and each definition is read once.
+A definition's digest covers everything that it reaches, and depends on structure alone: a reference
+counts as what it leads to, never by its name. Within a cycle the digests are refined in rounds, each
+from those that the references lead to in the round before; nothing is inlined.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
@@ -17,6 +18,8 @@ DESCRIPTIVE: Final = frozenset(
     {"title", "description", "summary", "example", "examples", "externalDocs", "deprecated", "$comment"}
 )
 """Keywords that help a reader and bind nobody."""
+MAX_ROUNDS: Final = 200
+"""Steps along references by which members of one cycle are told apart."""
 _ENCODER: Final = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False
 )
@@ -34,16 +37,31 @@ def digest(value: Any) -> str:
 
 
 def skeleton(schema: Any, identify: Callable[[str], str]) -> Any:
-    """Return ``schema`` without descriptive keywords, at schema positions only.
+    """Return ``schema`` without descriptive keywords, at schema positions only, keys sorted.
 
     Args:
         schema: A JSON Schema; a property *named* ``description`` stays.
-        identify: ``$ref`` -> text that stands for its target wherever the documents lie.
+        identify: ``$ref`` -> text to put in its place; asked in the order of the sorted schema.
     """
     if not isinstance(schema, Mapping):
         return schema
-    kept = {key: _bone(key, value, identify) for key, value in schema.items() if _binds(key)}
+    kept = {key: _bone(key, value, identify) for key, value in sorted(schema.items()) if _binds(key)}
     return {key: identify(value) if _is_ref(key, value) else value for key, value in kept.items()}
+
+
+def shape(schema: Any) -> tuple[str, tuple[str, ...]]:
+    """Return the digest of ``schema`` with its references blanked, and those in canonical order.
+
+    Both together are what a caller depends on, but for what the references lead to.
+    """
+    refs: list[str] = []
+
+    def blank(ref: str) -> str:
+        refs.append(ref)
+        return ""
+
+    own = digest(skeleton(schema, blank))
+    return own, tuple(refs)
 
 
 def map_subschemas(key: str, value: Any, change: Callable[[Any], Any]) -> Any:
@@ -57,20 +75,50 @@ def map_subschemas(key: str, value: Any, change: Callable[[Any], Any]) -> Any:
     return value
 
 
-def reach_digests(own: Mapping[str, str], edges: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """Return for each node a digest over the own digests of all nodes that it reaches.
+def reach_digests(own: Mapping[str, str], edges: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return for each node a digest over all that it reaches, free of the nodes' names.
 
     Args:
         own: Node -> digest of the node alone.
-        edges: Node -> nodes it refers to; all of them in ``own``.
+        edges: Node -> nodes it refers to, in an order that says which reference is which; all in ``own``.
     """
     whole: dict[str, str] = {}
     for members in components(edges, own):
-        inside = set(members)
-        beyond = {whole[target] for node in members for target in edges.get(node, ()) if target not in inside}
-        shared = digest([sorted(own[node] for node in members), sorted(beyond)])
-        whole.update({node: digest([own[node], shared]) for node in members})
+        if len(members) == 1 and members[0] not in edges.get(members[0], ()):
+            node = members[0]
+            whole[node] = digest([own[node], [whole[target] for target in edges.get(node, ())]])
+        else:
+            whole.update(_refined(members, own, edges, whole))
     return whole
+
+
+def _refined(
+    members: Sequence[str],
+    own: Mapping[str, str],
+    edges: Mapping[str, Sequence[str]],
+    whole: Mapping[str, str],
+) -> dict[str, str]:
+    """Return the digests of a strongly connected set; those of all that it refers to are in ``whole``.
+
+    The rounds end when one more tells no further members apart. From then on a digest that covers all
+    members' says everything about the set.
+    """
+    colours = dict.fromkeys(members, "")
+    kinds = 0
+    for _ in range(min(len(members), MAX_ROUNDS)):
+        colours = {
+            node: digest([own[node], [_told(target, colours, whole) for target in edges[node]]])
+            for node in members
+        }
+        if len(set(colours.values())) == kinds:
+            break
+        kinds = len(set(colours.values()))
+    shared = digest(sorted(colours.values()))
+    return {node: digest([colours[node], shared]) for node in members}
+
+
+def _told(target: str, colours: Mapping[str, str], whole: Mapping[str, str]) -> list[str]:
+    return ["inside", colours[target]] if target in colours else ["outside", whole[target]]
 
 
 def components(edges: Mapping[str, Collection[str]], nodes: Iterable[str]) -> list[list[str]]:
@@ -136,4 +184,6 @@ def _is_ref(key: str, value: Any) -> bool:
 def _bone(key: str, value: Any, identify: Callable[[str], str]) -> Any:
     if key in _UNORDERED and isinstance(value, list):
         return sorted(value, key=canonical)
+    if key in keywords.SCHEMA_MAPS and isinstance(value, Mapping):
+        value = dict(sorted(value.items()))
     return map_subschemas(key, value, lambda schema: skeleton(schema, identify))

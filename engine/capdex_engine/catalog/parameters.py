@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from capdex_engine.catalog.context import Reading, flaw, plain_child
 from capdex_engine.catalog.definitions import Translated
 from capdex_engine.catalog.texts import clean_text
-from capdex_engine.documents import DELIMITER, Resolved
+from capdex_engine.documents import DELIMITER, INNER_FORMAT, Resolved, text_of
 from capdex_engine.operation import Location, Parameter
 
 MAX_PARAMETER_TEXT: Final = 1000
@@ -18,6 +18,8 @@ MAX_PARAMETER_TEXT: Final = 1000
 LOCATIONS: Final = frozenset({"path", "query", "header", "cookie"})
 IGNORED_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
 """Header parameters of these names are ignored by OpenAPI's rule."""
+TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+"""What RFC 9110 allows as a method or a header's name, and RFC 6265 as a cookie's."""
 STYLES: Final[Mapping[str, frozenset[str]]] = {
     "path": frozenset({"simple", "label", "matrix"}),
     "query": frozenset({"form", "spaceDelimited", "pipeDelimited", "deepObject"}),
@@ -25,6 +27,8 @@ STYLES: Final[Mapping[str, frozenset[str]]] = {
     "cookie": frozenset({"form", "cookie"}),
 }
 """Location -> the styles it may have."""
+
+INNER_FORMAT_REMARK: Final = "The collectionFormat of the arrays inside this array is not supported."
 
 _DEFAULT_STYLE: Final = {"path": "simple", "query": "form", "header": "simple", "cookie": "form"}
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
@@ -102,18 +106,22 @@ def _identity(parameter: Resolved) -> tuple[str, str] | None:
         return None
     if not isinstance(value, dict) or value.get("name") is None:
         raise flaw("A parameter has no name.", parameter)
-    return str(value["name"]), str(value.get("in"))
+    return text_of(value["name"]), str(value.get("in"))
 
 
 def _is_wanted(reading: Reading, key: tuple[str, str], parameter: Resolved) -> bool:
     name, location = key
     if location == "header" and name.lower() in IGNORED_HEADERS:
         return False
-    if location in LOCATIONS:
+    if location not in LOCATIONS:
+        fault = f"is in {location!r}, which is not supported"
+    elif location in {"header", "cookie"} and not TOKEN.fullmatch(name):
+        fault = f"has a name that no {location} can have"
+    else:
         return True
     if parameter.value.get("required") is True:
-        raise flaw(f"The required parameter {name} is in {location!r}, which is not supported.", parameter)
-    reading.warn(f"The parameter {name} in {location!r} is left out: not supported.", parameter)
+        raise flaw(f"The required parameter {name} {fault}.", parameter)
+    reading.warn(f"The parameter {name} {fault}; it is left out.", parameter)
     return False
 
 
@@ -129,8 +137,10 @@ def _parameter(reading: Reading, declared: Resolved) -> ReadParameter:
     style = _style(reading, declared, location)
     explode = value.get("explode")
     delimiter = value.get(DELIMITER)
+    if INNER_FORMAT in value:
+        reading.warn(INNER_FORMAT_REMARK, declared)
     parameter = Parameter(
-        name=str(value["name"]),
+        name=text_of(value["name"]),
         location=location,
         required=location == "path" or value.get("required") is True,
         schema=translated.schema,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from capdex_engine.catalog.context import Reading, plain_child
+from capdex_engine.catalog.parameters import TOKEN
 from capdex_engine.catalog.report import KeptOut
 from capdex_engine.documents import Resolved
 from capdex_engine.errors import DocumentError
@@ -16,8 +16,6 @@ METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "t
 """Fields of a path item that hold an operation."""
 WEBHOOK_REASON: Final = "A webhook is a call that the API makes to its client."
 CALLBACK_REASON: Final = "A callback is a call that the API makes to its client."
-
-_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +144,6 @@ def _declared(item: Resolved) -> Iterator[tuple[str, Resolved]]:
 def _fault(method: str, operation: Resolved) -> str | None:
     if not isinstance(operation.value, dict):
         return "The operation is not an object."
-    if not _TOKEN.fullmatch(method):
+    if not TOKEN.fullmatch(method):
         return f"{method!r} is no HTTP method."
     return None

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from capdex_engine.catalog.bodies import ReadBody, read_body
 from capdex_engine.catalog.context import Reading
-from capdex_engine.catalog.definitions import Mode
+from capdex_engine.catalog.definitions import Mode, own_shape
 from capdex_engine.catalog.digest import canonical, digest
 from capdex_engine.catalog.interning import Table
 from capdex_engine.catalog.parameters import (
@@ -33,7 +33,7 @@ from capdex_engine.catalog.texts import (
     clip,
     first_sentence,
 )
-from capdex_engine.documents import References, Resolved
+from capdex_engine.documents import References, Resolved, text_of
 from capdex_engine.errors import DocumentError
 from capdex_engine.operation import Schema
 
@@ -41,14 +41,18 @@ MAX_TAGS: Final = 20
 MAX_TITLE: Final = 200
 
 
+_Fields = tuple[list[Any], tuple[str, ...]]
+"""What a caller depends on, and the definitions that its schema refers to, in order."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Draft:
     """An operation whose definitions are not all read yet."""
 
     record: OperationRecord
-    parameters: tuple[tuple[ReadParameter, list[Any]], ...] = ()
+    parameters: tuple[tuple[ReadParameter, _Fields], ...] = ()
     body: ReadBody | None = None
-    body_fields: tuple[Any, ...] = ()
+    body_fields: tuple[_Fields, ...] = ()
 
 
 def read_document(
@@ -76,9 +80,11 @@ class _Reader:
     def read(self, extra: dict[str, Any], path: Path | None) -> Store:
         reading = self._reading
         root_security = read_security(reading.tree.get("security")) or []
+        self._warn_of_duplicates(root=True)
         operations = list(find_operations(reading))
         drafts = [self._draft(found, root_security) for found in operations]
         definitions = {mode: self._definitions(mode) for mode in _MODES}
+        self._warn_of_duplicates(root=False)
         records = self._finished(drafts)
         document = DocumentRecord(
             title=_title(reading.tree),
@@ -91,6 +97,12 @@ class _Reader:
         )
         meta = {"document": document.to_json(), "definitions": definitions, **extra}
         return self._writer.finish(meta, path)
+
+    def _warn_of_duplicates(self, *, root: bool) -> None:
+        """Tell of duplicate keys: the root document's at once, other files' once they have been read."""
+        for message, place in self._reading.references.duplicates():
+            if (place.base == self._reading.base) is root:
+                self._reading.warn(message, place)
 
     def _definitions(self, mode: Mode) -> dict[str, int]:
         numbers: dict[str, int] = {}
@@ -144,13 +156,11 @@ class _Reader:
             body_properties=() if body is None else body.properties,
             details=self._writer.add(canonical(self._details(found, parameters, body))),
         )
-        digest_of = reading.definitions.own_digest
-        fields = [digest_fields(read.parameter, digest_of(read.parameter.schema)) for read in parameters]
         return _Draft(
             record,
-            tuple(zip(parameters, fields, strict=True)),
+            tuple((read, _parameter_fields(read)) for read in parameters),
             body,
-            () if body is None else tuple(_media_fields(body, digest_of)),
+            () if body is None else tuple(_media_fields(body)),
         )
 
     def _declared_servers(self, found: Found) -> Any:
@@ -195,23 +205,26 @@ def _with_digests(draft: _Draft, digests: dict[str, str]) -> OperationRecord:
             read.parameter.location,
             read.parameter.name,
             read.parameter.required,
-            digest([fields, sorted(digests[key] for key in read.keys)]),
+            digest([fields, [digests[key] for key in targets]]),
         )
-        for read, fields in draft.parameters
+        for read, (fields, targets) in draft.parameters
     )
     record = replace(draft.record, parameters=parameters)
     if draft.body is None:
         return record
-    media = [
-        [fields, sorted(digests[key] for key in keys)]
-        for fields, keys in zip(draft.body_fields, draft.body.keys, strict=True)
-    ]
+    media = [[fields, [digests[key] for key in targets]] for fields, targets in draft.body_fields]
     return replace(record, body_digest=digest([draft.body.body.required, sorted(media, key=canonical)]))
 
 
-def _media_fields(body: ReadBody, digest_of: Any) -> Iterator[list[Any]]:
+def _parameter_fields(read: ReadParameter) -> _Fields:
+    own, targets = own_shape(read.parameter.schema)
+    return digest_fields(read.parameter, own), targets
+
+
+def _media_fields(body: ReadBody) -> Iterator[_Fields]:
     for media in body.body.media_types:
-        yield [media.content_type, media.encoding, None if media.schema is None else digest_of(media.schema)]
+        own, targets = (None, ()) if media.schema is None else own_shape(media.schema)
+        yield [media.content_type, media.encoding, own], targets
 
 
 def _body_row(body: ReadBody) -> dict[str, Any]:
@@ -226,7 +239,7 @@ def _identifier(value: Any) -> str | None:
     """Return an operationId as it stands, but for invisible characters; a number is text."""
     if value is None or isinstance(value, (dict, list)):
         return None
-    return INVISIBLE.sub("", str(value)) or None
+    return INVISIBLE.sub("", text_of(value)) or None
 
 
 def _title(tree: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from capdex_engine.catalog.source import Source
+from capdex_engine.documents import text_of
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 
@@ -30,6 +31,10 @@ class _Unusable(Exception):
     """A server cannot be used; the text says why."""
 
 
+class _Misfit(_Unusable):
+    """A setting does not fit the server that it is for: no other server may take its place."""
+
+
 def read_servers(value: Any) -> list[Any]:
     """Return a servers list as plain rows: ``[[url, {variable: [default, [allowed, ...]]}], ...]``.
 
@@ -43,18 +48,31 @@ def read_servers(value: Any) -> list[Any]:
 def choose_base(servers: Sequence[Any], source: Source) -> Base:
     """Return the first usable server of ``servers`` (rows of :func:`read_servers`) for a source.
 
-    The source's ``server`` setting replaces them all.
+    The source's ``server`` setting replaces them all. A server that ``server_variables`` are meant for
+    is never replaced by one that has no use for them: a call would go elsewhere.
     """
     settings = source.settings
     rows: Sequence[Any] = servers if settings.server is None else [[settings.server, {}]]
     reasons: list[str] = []
+    meant: set[str] = set()
     for url, variables in rows:
+        own = settings.server_variables.keys() & set(_VARIABLE.findall(str(url)))
         try:
-            filled = _fill(str(url), variables, settings.server_variables)
-            return Base(_absolute(filled, source))
+            filled = _absolute(_fill(str(url), variables, settings.server_variables), source)
+            _check_meant(str(url), meant - own)
+            return Base(filled)
+        except _Misfit as error:
+            return Base(None, _reason(source, [str(error)]))
         except _Unusable as error:
             reasons.append(str(error))
+            meant |= own
     return Base(None, _reason(source, reasons))
+
+
+def _check_meant(url: str, missing: set[str]) -> None:
+    if missing:
+        names = ", ".join(sorted(missing))
+        raise _Unusable(f"the server {url} has no use for `server_variables` {names}, set for another")
 
 
 def variables_in(servers: Sequence[Any], setting: str | None) -> set[str]:
@@ -89,7 +107,7 @@ def _variable(value: Mapping[str, Any]) -> list[Any]:
 
 
 def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return text_of(value)
 
 
 def _fill(url: str, variables: Mapping[str, Any], given: Mapping[str, str]) -> str:
@@ -100,7 +118,7 @@ def _fill(url: str, variables: Mapping[str, Any], given: Mapping[str, str]) -> s
         if chosen is None or "{" in str(chosen):  # a default such as "{your-host}" asks for a value too
             raise _Unusable(f"the server {url} needs a value for {name!r} (setting `server_variables`)")
         if name in given and allowed and chosen not in allowed:
-            raise _Unusable(f"`server_variables.{name}` is not one of {', '.join(allowed)}")
+            raise _Misfit(f"`server_variables.{name}` is not one of {', '.join(allowed)}")
         return str(chosen)
 
     return _VARIABLE.sub(value, url)

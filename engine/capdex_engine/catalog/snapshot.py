@@ -49,7 +49,7 @@ class Catalog:
         self.revision = _revision(everything)
         self._shelves = shelves
         self._by_name = {operation.name: operation for operation in everything}
-        self._by_key = _unique_keys(everything)
+        self._by_key = _by_key(everything)
         self._details = lru_cache(maxsize=MAX_PARSED_DETAILS)(self._load_details)
         self._near: NearNames | None = None
 
@@ -61,8 +61,8 @@ class Catalog:
         found = self._by_name.get(name)
         if found is not None:
             return found
-        method, _, path = name.partition(" ")
-        return self._by_key.get(f"{method.upper()} {path.strip()}")
+        of_key = self._by_key.get(_key(name))
+        return of_key if isinstance(of_key, Operation) else None
 
     def details(self, operation: Operation) -> OperationDetails:
         """Return schemas, server and security of an operation; empty for one whose structure is broken."""
@@ -79,10 +79,19 @@ class Catalog:
     def near(
         self, name: str, *, limit: int = 3, allowed: Callable[[Operation], bool] | None = None
     ) -> list[str]:
-        """Return names of searchable operations near to ``name``, the nearest first."""
+        """Return names of searchable operations near to ``name``, the nearest first.
+
+        Where ``name`` is a ``METHOD /path`` of several sources, those are the nearest.
+        """
+        of_key = self._by_key.get(_key(name))
+        same = [
+            operation.name
+            for operation in (of_key if isinstance(of_key, tuple) else ())
+            if not _is_out(operation) and (allowed is None or allowed(operation))
+        ]
         if self._near is None:
             self._near = NearNames(self.operations)
-        return self._near.find(name, limit, allowed)
+        return list(dict.fromkeys([*same, *self._near.find(name, limit, allowed)]))[:limit]
 
     def describe(self, operation: Operation) -> dict[str, Any]:
         """Return the row of ``capdex catalog list --json``."""
@@ -213,11 +222,18 @@ def _kept_out(operation: Operation, pointer: str) -> KeptOut:
     return KeptOut("operation", operation.method, operation.path, reason, pointer, operation.name)
 
 
-def _unique_keys(operations: Iterable[Operation]) -> dict[str, Operation]:
-    found: dict[str, Operation | None] = {}
+def _key(name: str) -> str:
+    method, _, path = name.partition(" ")
+    return f"{method.upper()} {path.strip()}"
+
+
+def _by_key(operations: Iterable[Operation]) -> dict[str, Operation | tuple[Operation, ...]]:
+    found: dict[str, Operation | tuple[Operation, ...]] = {}
     for operation in operations:
-        found[operation.key] = None if operation.key in found else operation
-    return {key: operation for key, operation in found.items() if operation is not None}
+        known = found.get(operation.key, ())
+        others = (known,) if isinstance(known, Operation) else known
+        found[operation.key] = (*others, operation) if others else operation
+    return found
 
 
 def _revision(operations: Iterable[Operation]) -> str:

@@ -71,7 +71,7 @@ class Source:
             data = path.read_bytes()
         except OSError as error:
             raise DocumentError(
-                f"The document {path} cannot be read: {error.strerror}. Check the path and its permissions.",
+                f"The document {path.name} cannot be read: {error.strerror}. Check its path and permissions.",
                 location=str(path),
             ) from error
         return cls(path.stem, os.path.abspath(path), data, document_url, settings or SourceSettings())

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from capdex_engine.catalog.digest import map_subschemas
+from capdex_engine.documents import text_of
 
 MAX_SUMMARY: Final = 300
 MAX_DESCRIPTION: Final = 2000
@@ -33,7 +34,7 @@ def clean_text(value: Any, limit: int) -> str:
     """Return text on one line, without markup or invisible characters, of at most ``limit`` characters."""
     if value is None or isinstance(value, (dict, list)):
         return ""
-    text = INVISIBLE.sub("", str(value))
+    text = INVISIBLE.sub("", text_of(value))
     text = html.unescape(_TAG.sub(" ", _INLINE_TAG.sub("", text))) if "<" in text or "&" in text else text
     text = _LINK.sub(r"\1", text) if "](" in text else text
     return clip(_SPACE.sub(" ", INVISIBLE.sub("", text)).strip(), limit)

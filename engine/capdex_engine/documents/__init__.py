@@ -10,11 +10,14 @@ from capdex_engine.documents.parse import parse_document
 from capdex_engine.documents.read_only import ReadOnly
 from capdex_engine.documents.references import References, Resolved, Retrieve
 from capdex_engine.documents.schemas import translate_schema
+from capdex_engine.documents.shown import shown
 from capdex_engine.documents.upgrade import upgrade
-from capdex_engine.documents.upgrade_parts import DELIMITER
+from capdex_engine.documents.upgrade_parts import DELIMITER, INNER_FORMAT
+from capdex_engine.documents.values import text_of
 
 __all__ = [
     "DELIMITER",
+    "INNER_FORMAT",
     "ReadOnly",
     "References",
     "Resolved",
@@ -22,6 +25,8 @@ __all__ = [
     "folder_retrieve",
     "parse_document",
     "refs_in",
+    "shown",
+    "text_of",
     "translate_schema",
     "upgrade",
 ]

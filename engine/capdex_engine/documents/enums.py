@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from capdex_engine.documents.values import is_number
+from capdex_engine.documents.values import is_number, text_of
 
 _WORDS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
@@ -49,9 +49,7 @@ def _fitted(value: Any, kind: str) -> Any:
 
 
 def _text(value: Any) -> Any:
-    if isinstance(value, bool | int | float):
-        return getattr(value, "text", None) or json.dumps(value)
-    return value
+    return text_of(value) if isinstance(value, bool | int | float) else value
 
 
 def _number(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from capdex_engine.documents.references import Retrieve
+from capdex_engine.documents.shown import shown
 from capdex_engine.errors import DocumentError
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
@@ -35,7 +36,7 @@ def folder_retrieve(root: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Retrieve:
             inside = False
         if not inside:
             # The same words for a file that is missing: whether it exists elsewhere is nobody's business.
-            raise DocumentError(f"{path} is no file inside the document's folder.", location=identity)
+            raise DocumentError(f"{shown(path)} is no file inside the document's folder.", location=identity)
         return _read(real, max_bytes, identity)
 
     return retrieve
@@ -45,11 +46,11 @@ def _local_path(identity: str) -> str:
     if not _SCHEME.match(identity):
         if identity.startswith("/") and not identity.startswith("//"):
             return identity
-        raise DocumentError(f"{identity} is no absolute path.", location=identity)
+        raise DocumentError(f"{shown(identity)} is no absolute path.", location=identity)
     parts = urlsplit(identity)
     if parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
         raise DocumentError(
-            f"{identity} is not in the document's folder; references over the network are not followed.",
+            f"{shown(identity)} is not in the document's folder; the network is not asked.",
             location=identity,
         )
     return unquote(parts.path)
@@ -60,7 +61,9 @@ def _read(path: Path, max_bytes: int, identity: str) -> bytes:
         with path.open("rb") as file:
             data = file.read(max_bytes + 1)
     except OSError as error:
-        raise DocumentError(f"{path} cannot be read: {error.strerror}.", location=identity) from error
+        raise DocumentError(
+            f"{shown(str(path))} cannot be read: {error.strerror}.", location=identity
+        ) from error
     if len(data) > max_bytes:
-        raise DocumentError(f"{path} holds more than {max_bytes} bytes.", location=identity)
+        raise DocumentError(f"{shown(str(path))} holds more than {max_bytes} bytes.", location=identity)
     return data

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
+from capdex_engine.documents.duplicates import DUPLICATES, Duplicates
 from capdex_engine.documents.yaml_tree import MAX_DEPTH, MAX_INT_DIGITS, YamlFault, read_yaml
 from capdex_engine.errors import DocumentError
 
@@ -30,8 +32,9 @@ def parse_document(data: bytes, *, location: str = "") -> dict[str, Any]:
     YAML follows the core schema of YAML 1.2: ``on`` and ``no`` are text, dates stay text character
     for character, every key is text as it is written. A number that JSON cannot write (``.inf``,
     ``1e999``, an integer of thousands of digits) stays the text that stands in the document.
-    Of duplicate keys the last one wins. Aliased YAML nodes are shared objects: never change the
-    tree in place.
+    Of duplicate keys the last one wins, but for path items, which are put together; each is told
+    in the root's ``x-capdex-duplicates`` (see :mod:`~capdex_engine.documents.duplicates`). Aliased
+    YAML nodes are shared objects: never change the tree in place.
 
     Args:
         data: UTF-8, or UTF-16/UTF-32 with a byte order mark (or recognisable without one).
@@ -41,18 +44,25 @@ def parse_document(data: bytes, *, location: str = "") -> dict[str, Any]:
         DocumentError: The bytes are no text, no JSON or YAML, no mapping, nested deeper than 500
             levels, or aliases expand beyond bounds.
     """
-    tree = parse_tree(data, location=location)
+    tree, duplicates = _parse(data, location)
     if not isinstance(tree, dict):
         raise DocumentError(
             f"The document's root is {_kind(tree)}, not a mapping: an API description starts with "
             "keys such as 'openapi' and 'paths'.",
             location=location or None,
         )
+    tree.pop(DUPLICATES, None)
+    if rows := duplicates.rows(tree):
+        tree[DUPLICATES] = rows
     return tree
 
 
 def parse_tree(data: bytes, *, location: str = "") -> Any:
     """Return any JSON or YAML value; as :func:`parse_document`, but the root may be anything."""
+    return _parse(data, location)[0]
+
+
+def _parse(data: bytes, location: str) -> tuple[Any, Duplicates]:
     text = decode(data, location=location)
     if not text.strip():
         raise DocumentError("The document is empty.", location=location or None)
@@ -62,8 +72,9 @@ def parse_tree(data: bytes, *, location: str = "") -> Any:
             return _read_json(text, location)
         except json.JSONDecodeError as error:
             json_fault = f"{error.msg} (line {error.lineno}, column {error.colno})"
+    duplicates = Duplicates()
     try:
-        return read_yaml(text)
+        return read_yaml(text, duplicates), duplicates
     except YamlFault as error:
         what = f"no JSON: {json_fault}; nor YAML" if json_fault else "no YAML"
         raise DocumentError(f"The document is {what}: {error}.", location=location or None) from error
@@ -93,27 +104,40 @@ def _nulls(data: bytes) -> tuple[bool, ...]:
     return tuple(byte == 0 for byte in data[:4])
 
 
-def _read_json(text: str, location: str) -> Any:
+def _read_json(text: str, location: str) -> tuple[Any, Duplicates]:
     try:
-        tree = _loads(text)
+        tree, duplicates = _loads(text)
     except RecursionError as error:
         raise _too_deep(location) from error
     if text.count("{") + text.count("[") > MAX_DEPTH and _deeper_than(tree, MAX_DEPTH):
         raise _too_deep(location)
     if "\\ud" in text or "\\uD" in text:
         tree = _mend_surrogates(tree)
-    return tree
+    return tree, duplicates
 
 
-def _loads(text: str) -> Any:
+def _loads(text: str) -> tuple[Any, Duplicates]:
     try:
-        return json.loads(text, strict=False, parse_float=_float, parse_constant=str)
+        return _loads_with(text)
     except json.JSONDecodeError:
         raise
     except ValueError:
         # Python refuses integers of thousands of digits. The hook that lets them through costs
         # time for every integer, so it is for such documents only.
-        return json.loads(text, strict=False, parse_float=_float, parse_constant=str, parse_int=_int)
+        return _loads_with(text, parse_int=_int)
+
+
+def _loads_with(text: str, parse_int: Callable[[str], Any] | None = None) -> tuple[Any, Duplicates]:
+    found = Duplicates()
+    tree = json.loads(
+        text,
+        strict=False,
+        parse_float=_float,
+        parse_constant=str,
+        object_pairs_hook=found.mapping,
+        parse_int=parse_int,
+    )
+    return tree, found
 
 
 def _float(text: str) -> float | str:

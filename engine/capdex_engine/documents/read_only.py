@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from capdex_engine.documents.references import References
+from capdex_engine.documents.values import text_of
 from capdex_engine.errors import DocumentError
 
 _MAX_STEPS: Final = 200
@@ -35,6 +36,14 @@ class ReadOnly:
                 ask = self if base == self._base else ReadOnly(self._references, base)
                 found.update(name for name, child in properties.items() if ask(child))
         return found
+
+    def demanded(self, schema: Any) -> set[str]:
+        """Return the names that ``schema`` requires, however it does, but for its own read-only ones."""
+        found: set[str] = set()
+        for node, _ in self._layers(schema, self._base):
+            names = node.get("required")
+            found.update(map(text_of, names if isinstance(names, list) else ()))
+        return found - self.names(schema) if found else found
 
     def _layers(self, schema: Any, base: str) -> list[tuple[dict[str, Any], str]]:
         """Return the schema and all that it is made of by ``$ref`` and ``allOf``, each with its file."""

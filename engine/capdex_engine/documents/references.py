@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote, urljoin
 
+from capdex_engine.documents.duplicates import DUPLICATES
 from capdex_engine.documents.parse import parse_document
 from capdex_engine.documents.pointer import fragment_tokens, look_up, pointer_of, tokens_of
+from capdex_engine.documents.shown import shown
 from capdex_engine.documents.upgrade import MOVED, upgrade, upgrade_fragments
 from capdex_engine.documents.upgrade_schemas import FROM_SWAGGER, ORIGINAL
 from capdex_engine.errors import DocumentError
@@ -49,6 +51,7 @@ class References:
     """
 
     def __init__(self, tree: dict[str, Any], base: str, retrieve: Retrieve | None) -> None:
+        self._root = base
         self._retrieve = retrieve
         self._trees: dict[str, dict[str, Any] | DocumentError] = {base: tree}
         self._anchors: dict[str, dict[str, str]] = {}
@@ -67,6 +70,12 @@ class References:
         if isinstance(known, DocumentError):
             raise DocumentError(known.message, **known.details)
         return known
+
+    def duplicates(self) -> Iterator[tuple[str, Resolved]]:
+        """Yield message and place of each duplicate key in the files that have been read."""
+        for base, tree in self._trees.items():
+            for message, pointer in tree.get(DUPLICATES, ()) if isinstance(tree, dict) else ():
+                yield message, Resolved(None, base, pointer)
 
     def resolve(self, ref: str, base: str) -> Resolved:
         """Follow ``ref``, which stands in the file ``base``, to a value that is no plain reference.
@@ -107,10 +116,13 @@ class References:
                 except LookupError:
                     continue
         raise DocumentError(
-            f"The reference {ref} leads to nothing in {target or 'this document'}.",
+            f"The reference {ref} leads to nothing in {self._shown(target)}.",
             location=base or None,
             pointer=ref,
         )
+
+    def _shown(self, base: str) -> str:
+        return "this document" if base == self._root else shown(base, self._root)
 
     def _locate(self, file: str, base: str) -> tuple[str, list[str]]:
         """Return the file a reference names and, for a schema named by ``$id``, its place there."""

@@ -18,6 +18,7 @@ from capdex_engine.errors import DocumentError
 
 Dialect = Literal["3.0", "3.1"]
 RewriteRef = Callable[[str], str]
+LoosenedRef = Callable[[str, frozenset[str]], str]
 IsReadOnly = Callable[[Any], bool]
 ReadOnlyNames = Callable[[Any], Iterable[str]]
 
@@ -40,6 +41,8 @@ def translate_schema(
     rewrite_ref: RewriteRef,
     is_read_only: IsReadOnly | None = None,
     read_only_names: ReadOnlyNames | None = None,
+    loosened_ref: LoosenedRef | None = None,
+    optional: frozenset[str] = frozenset(),
 ) -> dict[str, Any] | bool:
     """Return the schema as JSON Schema 2020-12; the input is not changed, data values are shared.
 
@@ -54,12 +57,15 @@ def translate_schema(
             ``None`` leaves ``required`` as it is (for responses).
         read_only_names: Names of the read-only properties of a schema that stands in ``allOf`` by
             reference; see :class:`~capdex_engine.documents.ReadOnly`.
+        loosened_ref: In place of ``rewrite_ref`` where properties around the reference are read-only:
+            gets their names too, which its target must not demand.
+        optional: Names of read-only properties around the schema itself.
 
     Raises:
         DocumentError: Schemas nested deeper than 48 levels; or from ``rewrite_ref``.
     """
-    translator = _Translator(dialect, rewrite_ref, is_read_only, read_only_names)
-    result = translator.schema(schema, 0, _NONE)
+    translator = _Translator(dialect, rewrite_ref, is_read_only, read_only_names, loosened_ref)
+    result = translator.schema(schema, 0, optional)
     if translator.deepest * _MOST_LEVELS_MADE > MAX_SCHEMA_DEPTH and depth_of(result) > MAX_SCHEMA_DEPTH:
         raise too_deep()
     return result
@@ -82,11 +88,13 @@ class _Translator:
         rewrite_ref: RewriteRef,
         is_read_only: IsReadOnly | None,
         read_only_names: ReadOnlyNames | None,
+        loosened_ref: LoosenedRef | None,
     ) -> None:
         self._is_30 = dialect == "3.0"
         self._rewrite = rewrite_ref
         self._is_read_only = is_read_only
         self._read_only_names = read_only_names
+        self._loosened = loosened_ref
         self.deepest = 0
         """Levels of the deepest schema so far."""
         self._losses = 0
@@ -103,7 +111,7 @@ class _Translator:
             raise too_deep()
         self.deepest = max(self.deepest, depth)
         if self._is_30 and isinstance(schema.get("$ref"), str):
-            return self._reference(schema)
+            return self._reference(schema, optional)
         optional |= self._read_only(schema)
         result: dict[str, Any] = {}
         for keyword, value in schema.items():
@@ -115,19 +123,24 @@ class _Translator:
         self._losses += settle(schema, result, optional)
         return with_null(result) if self._is_30 and _is_nullable(schema) else result
 
-    def _reference(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def _reference(self, schema: dict[str, Any], optional: _Names) -> dict[str, Any]:
         """Translate a reference of 3.0: its siblings have no meaning but for texts and ``nullable``."""
-        result: dict[str, Any] = {"$ref": self._rewrite(schema["$ref"])}
+        result: dict[str, Any] = {"$ref": self._written(schema["$ref"], optional)}
         for keyword, value in schema.items():
             if keyword in ANNOTATIONS and (kept := ANNOTATIONS[keyword](value)) is not IGNORED:
                 result[keyword] = kept
         return with_null(result) if _is_nullable(schema) else result
 
+    def _written(self, ref: str, optional: _Names) -> str:
+        if optional and self._loosened is not None:
+            return self._loosened(ref, optional)
+        return self._rewrite(ref)
+
     def _keyword(self, keyword: str, value: Any, depth: int, optional: _Names) -> Any:
         if keyword in VALUES:
             return VALUES[keyword](value)
         if keyword in {"$ref", "$dynamicRef"}:
-            return self._rewrite(value) if isinstance(value, str) else LOST
+            return self._written(value, optional) if isinstance(value, str) else LOST
         if keyword in SCHEMA or keyword == ITEMS:
             return self._single(keyword, value, depth)
         if keyword in SCHEMA_LISTS:

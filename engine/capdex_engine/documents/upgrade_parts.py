@@ -9,6 +9,9 @@ METHODS: Final = frozenset({"get", "put", "post", "delete", "options", "head", "
 DELIMITER: Final = "x-capdex-delimiter"
 """On a parameter or encoding: the text between an array's items, where no style of 3.0 has it."""
 
+INNER_FORMAT: Final = "x-capdex-inner-format"
+"""On a parameter or encoding whose array holds arrays: their ``collectionFormat``, which is not applied."""
+
 _FORM: Final = "application/x-www-form-urlencoded"
 _MULTIPART: Final = "multipart/form-data"
 _SCHEMES: Final = ("https", "http")
@@ -136,6 +139,13 @@ def _style(parameter: dict[str, Any], place: str) -> dict[str, Any]:
     """Return style and explode of an array parameter by its ``collectionFormat`` (default csv)."""
     if parameter.get("type") != "array":
         return {}
+    items = parameter.get("items")
+    if isinstance(items, dict) and items.get("type") == "array":
+        return {**_own_style(parameter, place), INNER_FORMAT: str(items.get("collectionFormat", "csv"))}
+    return _own_style(parameter, place)
+
+
+def _own_style(parameter: dict[str, Any], place: str) -> dict[str, Any]:
     kind = str(parameter.get("collectionFormat", "csv"))
     base = "form" if place == "query" else "simple"
     if kind == "multi":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -14,6 +15,7 @@ IGNORED: Final = object()
 """Stands for a value that constrains nothing and is left out."""
 
 _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+_SCALARS: Final = (str, int, float)
 _LARGEST_DIVISOR: Final = 1e300
 
 
@@ -38,6 +40,13 @@ def is_number(value: Any) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def text_of(value: Any) -> str:
+    """Return a scalar as text, a number of YAML as it is written (``1.10``)."""
+    if isinstance(value, bool | int | float):
+        return str(getattr(value, "text", None) or json.dumps(value))
+    return str(value)
 
 
 def _number(value: Any) -> Any:
@@ -75,7 +84,8 @@ def _required(value: Any) -> Any:
         return IGNORED  # draft 3 wrote it on the property itself
     if not isinstance(value, list):
         return LOST
-    return list(dict.fromkeys(name for name in value if isinstance(name, str)))
+    # Keys are text as they are written; so are the names of those that are demanded.
+    return list(dict.fromkeys(text_of(name) for name in value if isinstance(name, _SCALARS)))
 
 
 def _dependent(value: Any) -> Any:

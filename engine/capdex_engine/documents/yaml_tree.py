@@ -15,6 +15,8 @@ from typing import Any, Final
 import yaml
 from yaml import events
 
+from capdex_engine.documents.duplicates import Duplicates
+
 MAX_DEPTH: Final = 500
 """Levels of nesting, aliases expanded."""
 MAX_ALIASED: Final = 1_000_000
@@ -42,13 +44,17 @@ class YamlFault(ValueError):
     """The text is no YAML that a JSON tree can hold; says why, and on which line."""
 
 
-def read_yaml(text: str) -> Any:
+def read_yaml(text: str, duplicates: Duplicates | None = None) -> Any:
     """Return the single YAML document in ``text`` as a JSON tree; aliased nodes are shared objects.
+
+    Args:
+        text: The document.
+        duplicates: Is told of keys that a mapping has more than once.
 
     Raises:
         YamlFault: Syntax error, several documents, cyclic or exploding aliases, too deep nesting.
     """
-    builder = _Builder()
+    builder = _Builder(duplicates or Duplicates())
     handlers = builder.handlers()
     try:
         for event in yaml.parse(text, Loader=_LOADER):
@@ -134,7 +140,8 @@ class _Anchored:
 class _Builder:
     """Takes events one by one; ``root`` is the tree once the stream has ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, duplicates: Duplicates) -> None:
+        self._duplicates = duplicates
         self.root: Any = None
         self._stack: list[_Frame] = []
         self._anchors: dict[str, _Anchored | None] = {}
@@ -236,6 +243,8 @@ class _Builder:
             return
         if frame.key is _MERGE:
             frame.merges.extend(_merge_sources(value, event))
+        elif frame.key in frame.node:
+            self._duplicates.put(frame.node, frame.key, value)
         else:
             frame.node[frame.key] = value
         frame.key = _NO_KEY

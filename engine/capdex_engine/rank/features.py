@@ -25,12 +25,12 @@ FEATURES: Final = (
     "collection",  # whether a request for many meets a path that ends without a placeholder
     "deprecated",
 )
-GATES: Final = ("always", "short", "known", "best_words", "best_meaning", "foreign")
+GATES: Final = ("always", "short", "known", "best_words", "best_meaning", "foreign", "part")
 """What decides how much each feature counts, per request:
 
 ``short``: 1 / number of words. ``known``: share of the request's rarity that the catalog knows.
 ``best_words``, ``best_meaning``: the best value of the feature among the candidates.
-``foreign``: share of letters outside ASCII.
+``foreign``: share of letters outside ASCII. ``part``: 1 for one of the needs of a split request.
 """
 
 
@@ -45,6 +45,8 @@ class Need:
     text: str
     vector: NDArray[np.float32]
     terms: Terms
+    part: bool = False
+    """Whether the request was split, and this is one of its needs."""
 
 
 class FeatureReader:
@@ -116,6 +118,7 @@ class FeatureReader:
                 features[:, FEATURES.index("words")].max(initial=0.0),
                 features[:, FEATURES.index("meaning")].max(initial=0.0),
                 sum(not c.isascii() for c in letters) / max(len(letters), 1),
+                float(need.part),
             ],
             dtype=np.float32,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -10,15 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capdex_engine.operation import Operation
-from capdex_engine.rank.blend import contributions, probabilities
+from capdex_engine.rank.blend import FITTED, Blend, scores_of
 from capdex_engine.rank.dense import DenseIndex, operation_text
 from capdex_engine.rank.exact import ExactNames, Named
 from capdex_engine.rank.features import FEATURES, FeatureReader, Need
 from capdex_engine.rank.lexical import LexicalIndex, top
 from capdex_engine.rank.needs import split_needs
 from capdex_engine.rank.twins import deal_by_field, field_tiers, twin_groups
-from capdex_engine.rank.weights import ENGLISH_FLOOR, FLOOR
-from capdex_engine.text import words
 
 if TYPE_CHECKING:
     from capdex_engine.encode import Encoder, VectorStore
@@ -33,20 +32,13 @@ AMONG: Final = 0.97
 """Score of an operation whose name stands among other words."""
 
 HINT_NOTHING: Final = (
-    "Nothing fits. Say the action and the object in a few plain words (for example 'create an invoice'), "
-    "or leave out the source and readOnly filters."
+    "Nothing fits. Say the action and the object in a few plain words (for example 'create an invoice')."
 )
 HINT_NO_WORDS: Final = (
     "The query holds no words to search by. Name the action and the object, such as 'list users'."
 )
 HINT_WEAK: Final = "No match is certain. Compare the summaries before you call one, or search in other words."
 _WEAK: Final = 0.15
-
-
-_ENGLISH: Final = frozenset({"the", "of", "for", "with", "my", "our", "your", "how", "what"}) | frozenset(
-    {"which", "and", "this", "that", "to", "from", "all"}
-)
-"""Words that only an English request is likely to hold."""
 
 Found = tuple[float, int, Mapping[str, float]]
 """Score, number, and parts of the score of an operation found."""
@@ -78,6 +70,8 @@ class _Ranked:
     scores: NDArray[np.float64]
     parts: NDArray[np.float64]
     """Shape (rows, FEATURES)."""
+    serves: float
+    """Below 0 where nothing here is likely to be right (:meth:`Blend.serves`)."""
 
 
 class Searcher:
@@ -87,10 +81,16 @@ class Searcher:
         operations: What can be found, in any order; the result does not depend on it.
         encoder: Turns a request into a vector of the same space as ``vectors``.
         vectors: One row per operation, normalised, of :func:`operation_text`.
+        blend: What weighs words and meaning.
     """
 
     def __init__(
-        self, operations: Sequence[Operation], encoder: Encoder, *, vectors: NDArray[np.float32]
+        self,
+        operations: Sequence[Operation],
+        encoder: Encoder,
+        *,
+        vectors: NDArray[np.float32],
+        blend: Blend = FITTED,
     ) -> None:
         if len(operations) != len(vectors):
             raise ValueError(f"{len(operations)} operations need as many vectors, not {len(vectors)}")
@@ -101,6 +101,7 @@ class Searcher:
         )
         self._operations = tuple(operations[i] for i in self._order)
         self._encoder = encoder
+        self._blend = blend
         self._lexical = LexicalIndex(self._operations)
         self._dense = DenseIndex(vectors[self._order])
         self._exact = ExactNames(self._operations)
@@ -115,6 +116,7 @@ class Searcher:
         *,
         store: VectorStore | None = None,
         progress: Callable[[int, int], None] | None = None,
+        blend: Blend = FITTED,
     ) -> Searcher:
         """Encode the operations, through ``store`` where one is given, and index them."""
         texts = [operation_text(o) for o in operations]
@@ -122,7 +124,18 @@ class Searcher:
             vectors = np.zeros((0, encoder.dimension), dtype=np.float32)
         else:
             vectors = store.encode(texts, progress=progress) if store else encoder.encode(texts)
-        return cls(operations, encoder, vectors=vectors)
+        return cls(operations, encoder, vectors=vectors, blend=blend)
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """What can be found, in the order of the rows that :meth:`describe` speaks of."""
+        return self._operations
+
+    def blended(self, blend: Blend) -> Searcher:
+        """Return the same searcher with another blend; both share their indexes."""
+        other = copy(self)
+        other._blend = blend
+        return other
 
     def search(self, query: str, *, limit: int = 5, allowed: NDArray[np.bool_] | None = None) -> SearchResult:
         """Return at most ``limit`` hits among the allowed operations.
@@ -139,9 +152,9 @@ class Searcher:
             return SearchResult((), HINT_NO_WORDS)
         if not self._operations or (may is not None and not may.any()):
             return SearchResult((), HINT_NOTHING)
-        rankings = [self._rank(need, may) for need in self._needs(query)]
+        rankings = [self._rank(need, may) for need in self.needs(query)]
         found = _merge(rankings, limit)
-        if not found or found[0][0] < _floor(query):
+        if max(ranking.serves for ranking in rankings) < 0:
             found = []
         return self._result(_with_names(found, named, limit))
 
@@ -150,7 +163,7 @@ class Searcher:
             return named
         return Named(tuple(r for r in named.whole if may[r]), tuple(r for r in named.among if may[r]))
 
-    def _needs(self, query: str) -> list[Need]:
+    def needs(self, query: str) -> list[Need]:
         """Return the request itself and, where it asks for several things, each of them."""
         clauses = split_needs(query)
         texts = [query, *clauses] if len(clauses) > 1 else [query]
@@ -158,8 +171,8 @@ class Searcher:
         inside = vectors[1:] + CONTEXT * vectors[0]
         inside /= np.maximum(np.linalg.norm(inside, axis=1, keepdims=True), 1e-9)
         return [
-            Need(text, vector, self._lexical.terms(text))
-            for text, vector in zip(texts, [vectors[0], *inside], strict=True)
+            Need(text, vector, self._lexical.terms(text), part=number > 0)
+            for number, (text, vector) in enumerate(zip(texts, [vectors[0], *inside], strict=True))
         ]
 
     def describe(
@@ -173,27 +186,22 @@ class Searcher:
 
     def _rank(self, need: Need, may: NDArray[np.bool_] | None) -> _Ranked:
         rows, features, gates = self.describe(need, may)
-        parts = contributions(features, gates)
-        scores = np.round(probabilities(parts.sum(axis=1), gates), 4)
+        parts = self._blend.contributions(features, gates)
+        logits = self._blend.logits(parts.sum(axis=1), gates)
+        scores = np.round(scores_of(logits), 4)
         groups = self._twins[rows]
         if (groups >= 0).any():
             idf = self._lexical.postings.idf[list(need.terms.known)]
             tiers = field_tiers(self._lexical.hits(need.terms, rows), idf)
             scores = np.round(deal_by_field(scores, tiers, groups), 4)
         order = np.lexsort((rows, -scores))
-        return _Ranked(rows[order], scores[order], parts[order])
+        return _Ranked(rows[order], scores[order], parts[order], self._blend.serves(logits, gates))
 
     def _result(self, found: list[Found]) -> SearchResult:
         hits = tuple(Hit(self._operations[row], score, parts) for score, row, parts in found)
         if not hits:
             return SearchResult((), HINT_NOTHING)
         return SearchResult(hits, HINT_WEAK if hits[0].score < _WEAK else None)
-
-
-def _floor(query: str) -> float:
-    """Return the least score of a first match; other languages score lower, and so is theirs."""
-    english = query.isascii() and not _ENGLISH.isdisjoint(words(query))
-    return ENGLISH_FLOOR if english else FLOOR
 
 
 def _merge(rankings: Sequence[_Ranked], limit: int) -> list[Found]:

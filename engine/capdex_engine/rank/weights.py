@@ -69,8 +69,5 @@ CALIBRATION: Final[Mapping[str, float]] = {
 }
 """Logistic over the first ten of each request: the utility's slope, and each gate's shift."""
 
-FLOOR: Final = 0.004
-"""A first match below it, and nothing is returned: under it lie fewer than 1 in 100 answerable requests of
-the training data, in any language."""
-ENGLISH_FLOOR: Final = 0.02
-"""The same for requests in English, whose scores are higher."""
+SERVED: Final[Mapping[str, float]] = {"logit": 1.0, "always": 4.6}
+"""Logistic over the best of each request."""

@@ -29,20 +29,25 @@ def list_operations(
 
 
 def check(
-    specs: Annotated[list[str], typer.Argument(metavar="SPEC...", help="Files, folders or URLs.")],
+    specs: Annotated[
+        list[str] | None, typer.Argument(metavar="[SPEC]...", help="Files, folders or URLs.")
+    ] = None,
+    spec: SpecOption = None,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the load report; exit code 1 when a document is unusable.
 
     Example: capdex catalog check petstore.yaml
     """
-    from capdex_server.cli.direct import load_catalog
+    from capdex_server.cli.direct import failure_objects, load_snapshot
 
-    with reported_errors(as_json), prepared(specs, None) as run:
-        catalog, failures = load_catalog(run)
-        report = catalog.report.to_json()
+    with reported_errors(as_json), prepared([*(specs or ()), *(spec or ())], config) as run:
+        snapshot = load_snapshot(run)
+        skipped = {source: list(files) for source, files in snapshot.skipped.items()}
+        report = {**snapshot.catalog.report.to_json(), "notDocuments": skipped}
         print_json(report) if as_json else _print_report(report)
-        _end_with(failures, as_json=False)
+        _end_with(failure_objects(snapshot), as_json=False)
 
 
 def _end_with(failures: dict[str, dict[str, Any]], as_json: bool) -> None:
@@ -69,12 +74,18 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
 def _print_report(report: dict[str, Any]) -> None:
     for source in report["sources"]:
         if source["error"] is None:
+            # Outside the table, whose title is folded to its width.
+            typer.echo(source["location"])
             print_table(
                 f"{source['source']}: {source['operations']} operations, {source['bytes']} bytes, "
                 f"{source['seconds']:.2f} s",
                 ["what", "where", "why"],
                 list(_report_rows(source)),
             )
+    for name, files in report["notDocuments"].items():
+        for file in files:
+            typer.echo(f"{name}: {file} is no API description (no `openapi` or `swagger` field); it is read")
+            typer.echo("  only where a document refers to it.")
 
 
 def _report_rows(source: dict[str, Any]) -> Iterator[list[str]]:

@@ -9,6 +9,7 @@ import anyio
 
 from capdex_engine.catalog import Catalog
 from capdex_server.cli.options import Run
+from capdex_server.cli.output import print_error, progress
 from capdex_server.live import Snapshot, build_snapshot
 from capdex_server.outbound import Outbound
 
@@ -34,13 +35,7 @@ def load_catalog(run: Run) -> tuple[Catalog, dict[str, dict[str, Any]]]:
 
 def failure_objects(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
     """Return source -> SPEC's error object."""
-    from capdex_engine.errors import DocumentError
-
-    reported = {report.source: report.error for report in snapshot.catalog.report.failed}
-    return {
-        source: (reported.get(source) or DocumentError(reason, location=source)).payload()
-        for source, reason in snapshot.failures.items()
-    }
+    return {source: error.payload() for source, error in snapshot.failures.items()}
 
 
 def prepare(run: Run, request: Any, *, show_credentials: bool) -> dict[str, Any]:
@@ -49,7 +44,7 @@ def prepare(run: Run, request: Any, *, show_credentials: bool) -> dict[str, Any]
     Raises:
         CapdexError: The call's own, or the document's fault.
     """
-    return _usable(load_snapshot(run)).executor.prepare(request, show_credentials=show_credentials)
+    return _usable(run, load_snapshot(run)).executor.prepare(request, show_credentials=show_credentials)
 
 
 def execute(run: Run, request: Any) -> dict[str, Any]:
@@ -62,7 +57,7 @@ def execute(run: Run, request: Any) -> dict[str, Any]:
     async def send() -> dict[str, Any]:
         outbound = Outbound.from_settings(run.settings)
         try:
-            return await _usable(await _snapshot(run, outbound)).executor.execute(request)
+            return await _usable(run, await _snapshot(run, outbound)).executor.execute(request)
         finally:
             await outbound.aclose()
 
@@ -75,12 +70,25 @@ async def _snapshot(run: Run, outbound: Outbound) -> Snapshot:
     )
 
 
-def _usable(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot; raise the document's error where there is no operation at all."""
-    from capdex_engine.errors import DocumentError
-
+def _usable(run: Run, snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot, having said what is amiss; raise the first error where there is no operation."""
+    failures = list(snapshot.failures.values())
     empty = not snapshot.catalog.operations and not snapshot.catalog.kept_out
-    for source, reason in snapshot.failures.items():
-        if empty:
-            raise DocumentError(reason, location=source)
+    for error in failures[1:] if empty else failures:
+        print_error(error.payload(), as_json=False)
+    if failures and empty:
+        raise failures[0]
+    for remark in _remarks(run, snapshot):
+        progress(remark)
     return snapshot
+
+
+def _remarks(run: Run, snapshot: Snapshot) -> list[str]:
+    """Return what was set in vain; options hold for all documents, and one that uses them is enough."""
+    if not run.credentials:
+        return [f"{source}: {text}" for source, text in snapshot.remarks]
+    used = {snapshot.owners[operation.source] for operation in snapshot.catalog.operations}
+    by_subject: dict[str, list[str]] = {}
+    for _, text in snapshot.remarks:
+        by_subject.setdefault(text.partition(";")[0], []).append(text)
+    return [texts[0] for texts in by_subject.values() if len(texts) >= len(used)]

@@ -16,15 +16,25 @@ if TYPE_CHECKING:
     from capdex_server.credentials import Credential
 
 CONFIG_FILE: Final = "capdex.toml"
-"""Read from the working folder when neither --spec nor --config is given."""
+"""Read from the working folder when --config names no other."""
 
 SpecOption = Annotated[
     list[str] | None,
-    typer.Option("--spec", metavar="FILE", help="An API description: a file, a folder or a URL. Repeatable."),
+    typer.Option(
+        "--spec",
+        metavar="FILE",
+        help="An API description: a file, a folder or a URL, instead of the configuration's sources. "
+        "Repeatable.",
+    ),
 ]
 ConfigOption = Annotated[
     Path | None,
-    typer.Option("--config", envvar="CAPDEX_CONFIG", help=f"Configuration file (default: ./{CONFIG_FILE})."),
+    typer.Option(
+        "--config",
+        envvar="CAPDEX_CONFIG",
+        help=f"Configuration file (default: ./{CONFIG_FILE}, where there is one). With --spec, all of it but "
+        "its sources counts.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
@@ -57,11 +67,12 @@ def prepared(
     credentials: dict[str, Credential] | None = None,
     **source_options: Any,
 ) -> Iterator[Run]:
-    """Yield what a command works on: --spec, else the configuration file, else the embedded API.
+    """Yield what a command works on: --spec, else the configuration's sources, else the embedded API.
 
     Args:
-        specs: Documents named on the command line; the configuration's sources then do not count.
-        config: The configuration file, where one is named.
+        specs: Documents named on the command line, instead of the configuration's sources; its other
+            settings, callers among them, count all the same.
+        config: The configuration file, where one is named; else the working folder's, where there is one.
         credentials: Scheme -> credential for every document named by ``specs``.
         source_options: Fields of ``SourceConfig`` for every document named by ``specs``.
 
@@ -70,8 +81,8 @@ def prepared(
     """
     from capdex_server.config import load_settings, sources_for
 
-    path = config or (Path(CONFIG_FILE) if not specs and Path(CONFIG_FILE).is_file() else None)
-    settings = load_settings(path, os.environ)
+    path = config or (Path(CONFIG_FILE) if Path(CONFIG_FILE).is_file() else None)
+    settings = load_settings(path, os.environ, with_sources=not specs)
     if specs:
         sources = sources_for(specs, **source_options)
         yield Run(settings.model_copy(update={"sources": sources}), dict.fromkeys(sources, credentials or {}))

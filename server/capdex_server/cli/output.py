@@ -42,10 +42,14 @@ def progress(message: str) -> None:
 def reported_errors(as_json: bool) -> Iterator[None]:
     """Turn our own errors into an error object (or a line on standard error) and exit code 1.
 
-    A wrong setting or option is wrong usage: a line on standard error and exit code 2.
+    A wrong setting or option is wrong usage: a line on standard error and exit code 2. Warnings are
+    lines on standard error, unless the command configures logs of its own.
     """
+    from capdex_server.logs import warnings_as_lines
+
     try:
-        yield
+        with warnings_as_lines():
+            yield
     except ConfigurationError as error:
         print_error(error.payload(), as_json=False)
         raise typer.Exit(2) from None
@@ -60,6 +64,8 @@ def print_error(payload: Mapping[str, Any], as_json: bool) -> None:
         print_json(payload)
         return
     error = payload["error"]
-    typer.echo(f"error: {error['message']} ({error['code']})", err=True)
+    place = f"{error.get('location', '')}{error.get('pointer', '')}"
+    where = f"{place}: " if place and str(error.get("location", "")) not in error["message"] else ""
+    typer.echo(f"error: {where}{error['message']} ({error['code']})", err=True)
     for issue in error.get("issues", ()):
         typer.echo(f"  {issue.get('in', 'input')}{issue.get('pointer', '')}: {issue['message']}", err=True)

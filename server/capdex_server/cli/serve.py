@@ -9,12 +9,18 @@ import typer
 from capdex_server.cli.options import ConfigOption, Run, SpecOption, prepared
 from capdex_server.cli.output import progress, reported_errors
 
+ReadOnlyOption = Annotated[
+    bool,
+    typer.Option("--read-only", help="Deny every caller what can change something: all but GET and HEAD."),
+]
+
 
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on (default 127.0.0.1).")] = None,
     port: Annotated[
         int | None, typer.Option(help="Port to listen on; 0 takes a free one (default 8000).")
     ] = None,
+    read_only: ReadOnlyOption = False,
     spec: SpecOption = None,
     config: ConfigOption = None,
 ) -> None:
@@ -23,10 +29,15 @@ def serve(
     Example: capdex serve --port 8000 --spec petstore.yaml
     """
     with reported_errors(as_json=False), prepared(spec, config) as run:
-        changes: dict[str, Any] = {
-            key: value for key, value in (("host", host), ("port", port)) if value is not None
-        }
-        serve_forever(Run(run.settings.model_copy(update=changes), run.credentials))
+        serve_forever(_with_options(run, host=host, port=port, read_only=read_only or None))
+
+
+def _with_options(run: Run, **options: Any) -> Run:
+    """Return the run with the options that are given; None is not given."""
+    from capdex_server.config import with_options
+
+    given = {key: value for key, value in options.items() if value is not None}
+    return Run(with_options(run.settings, **given), run.credentials)
 
 
 def serve_forever(run: Run) -> None:
@@ -47,7 +58,7 @@ def serve_forever(run: Run) -> None:
         server.run([listener])
 
 
-def stdio(spec: SpecOption = None, config: ConfigOption = None) -> None:
+def stdio(read_only: ReadOnlyOption = False, spec: SpecOption = None, config: ConfigOption = None) -> None:
     """Serve the two tools over standard input and output, for clients that start their servers.
 
     Example: capdex stdio --spec petstore.yaml
@@ -60,4 +71,5 @@ def stdio(spec: SpecOption = None, config: ConfigOption = None) -> None:
         from capdex_server.stdio import serve_stdio
 
         configure_logs()
+        run = _with_options(run, read_only=read_only or None)
         anyio.run(serve_stdio, live_of(run), run.settings)

@@ -13,7 +13,7 @@ import anyio
 from capdex_engine.errors import ConfigurationError
 from capdex_server.callers import LOCAL
 from capdex_server.cli.options import Run
-from capdex_server.cli.output import progress
+from capdex_server.cli.output import print_error, progress
 from capdex_server.live import Live
 from capdex_server.outbound import Outbound
 from capdex_server.service import Service
@@ -52,8 +52,8 @@ def search_once(run: Run, wanted: dict[str, Any], *, explain: bool = False) -> d
     async def answer() -> dict[str, Any]:
         live = live_of(run)
         await live.reload(raising=True)
-        for source, reason in live.problems.items():
-            progress(f"{source}: {reason}")
+        for error in live.current.failures.values():
+            print_error(error.payload(), as_json=False)
         return await Service(live, run.settings).search(LOCAL, wanted, explain=explain)
 
     return anyio.run(answer)
