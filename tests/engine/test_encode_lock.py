@@ -57,7 +57,7 @@ def test_a_missing_lock_says_to_reinstall(tmp_path, monkeypatch):
         ("format = 1", "format = 2"),
         ("format = 1", "format = = 1"),
         ("format = 1", ""),
-        ('default = "all-MiniLM-L6-v2"', 'default = "another"'),
+        ('default = "capdex-minilm"', 'default = "another"'),
         ('base = "all-MiniLM-L6-v2"', 'base = "another"'),
         ('base = "all-MiniLM-L6-v2"', ""),
         ('kind = "package"', 'kind = "parcel"\n'),

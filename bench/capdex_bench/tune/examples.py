@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,15 +17,15 @@ from capdex_engine.rank.needs import split_needs
 
 from ..formats import Query
 from ..sets import QuerySet
-from .material import PUBLIC, Part
+from .material import PUBLIC, SEED, Part
 
 DEPTH: Final = 10
 """Answers that a caller sees, shared among the needs of a request."""
 KIND_WEIGHTS: Final = {"foreign": 0.3}
 """The training data holds more of them than callers send."""
 PUBLIC_WEIGHT: Final = 1.0
-BEREFT: Final = 3
-"""Of so many requests, one is also asked of its catalog without the operations that serve it."""
+STRANGERS: Final = 20
+"""Requests of other APIs that each single API is asked, as many as it can hardly serve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,8 @@ class Example:
     """0: the whole request; else which of its needs."""
     needs: int = 1
     """Needs that the request was split into."""
-    bereft: bool = False
-    """Whether the operations that serve the request were taken away."""
+    stranger: bool = False
+    """Whether the request was made for another API."""
 
     @property
     def shown(self) -> int:
@@ -83,10 +84,10 @@ def texts_of(sets: Iterable[QuerySet]) -> Iterator[str]:
 
 
 def read_examples(part: Part, searcher: Searcher) -> list[Example]:
-    """Return the examples of every request, split as in production, and of every third one bereft."""
+    """Return the examples of every request, split as in production."""
     keys = np.array([operation.key for operation in searcher.operations], dtype=object)
     found: list[Example] = []
-    for number, query in enumerate(part.set.queries):
+    for query in part.set.queries:
         labels = part.set.grades(query)
         right = np.isin(keys, list(labels))
         needs = searcher.needs(query.text)
@@ -94,9 +95,25 @@ def read_examples(part: Part, searcher: Searcher) -> list[Example]:
             _example(searcher, need, right, _weight(part, query), place, max(len(needs) - 1, 1))
             for place, need in enumerate(needs)
         ]
-        if labels and number % BEREFT == 0 and len(needs) == 1 and not right.all():
-            found.append(_bereft(searcher, needs[0], right, _weight(part, query)))
     return found
+
+
+def read_strangers(
+    part: Part, others: Sequence[Part], searcher: Searcher, *, seed: int = SEED
+) -> list[Example]:
+    """Return examples of requests that were made for other APIs of the fold, and are taken for unserved."""
+    pool = [
+        (other, query)
+        for other in others
+        if other.fold == part.fold and other.set.operations[0].source != part.set.operations[0].source
+        for query in other.set.queries
+    ]
+    chosen = random.Random(f"{seed} {part.set.name}").sample(pool, min(STRANGERS, len(pool)))  # noqa: S311
+    nothing = np.zeros(len(searcher.operations), dtype=np.bool_)
+    return [
+        _example(searcher, searcher.needs(query.text)[0], nothing, _weight(other, query), 0, 1, stranger=True)
+        for other, query in chosen
+    ]
 
 
 def _weight(part: Part, query: Query) -> float:
@@ -104,12 +121,14 @@ def _weight(part: Part, query: Query) -> float:
 
 
 def _example(
-    searcher: Searcher, need: Need, right: NDArray[np.bool_], weight: float, place: int, needs: int
+    searcher: Searcher,
+    need: Need,
+    right: NDArray[np.bool_],
+    weight: float,
+    place: int,
+    needs: int,
+    *,
+    stranger: bool = False,
 ) -> Example:
     rows, features, gates = searcher.describe(need)
-    return Example(features, gates, right[rows], weight, int(right.sum()), place, needs)
-
-
-def _bereft(searcher: Searcher, need: Need, right: NDArray[np.bool_], weight: float) -> Example:
-    rows, features, gates = searcher.describe(need, ~right)
-    return Example(features, gates, right[rows], weight, 0, bereft=True)
+    return Example(features, gates, right[rows], weight, int(right.sum()), place, needs, stranger)

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from capdex_engine.rank.blend import Blend, Weights, best_two
+from capdex_engine.rank.blend import Blend, Weights, rivalry
 from capdex_engine.rank.features import FEATURES, GATES
 
 from .examples import Example
@@ -23,26 +23,29 @@ GATED: Final = frozenset({"meaning", "words", "words_share", "name_fill", "summa
 """Features whose weight depends on the request; of the others one number is fitted."""
 SCALES: Final[Mapping[str, float]] = {"meaning": 0.1}
 """The cosine moves in tenths: its weights may be ten times as large before they are held back."""
-FALSE_ABSTENTION: Final = 0.02
+FALSE_ABSTENTION: Final = 0.01
 """Share of answerable requests that the floor may leave unanswered."""
+
+CALIBRATED: Final = ("always", "known", "best_meaning", "part")
+"""Gates that shift the probability. The others add nothing once the rivals are known."""
+SERVING: Final = ("always", "short", "known", "best_words", "best_meaning", "foreign")
+"""Gates that say whether a request is served at all."""
+L2: Final = 3e-4
+SERVED_L2: Final = 1e-3
 
 _STEPS: Final = 60
 _SMALL: Final = 1e-10
 
 
-def fit_blend(
-    examples: Sequence[Example], *, l2: float, by_hand: Weights = BY_HAND, digits: int = 2
-) -> Blend:
+def fit_blend(examples: Sequence[Example], *, l2: float = L2, by_hand: Weights = BY_HAND) -> Blend:
     """Fit all three, each on top of the one before, with the digits that ``weights.py`` states."""
-    weights = _rounded(fit_weights(examples, l2=l2, by_hand=by_hand), digits)
-    ranked = Blend(weights, {"utility": 1.0}, {})
-    calibration = {name: round(value, 3) for name, value in fit_calibration(examples, ranked).items()}
-    scored = Blend(weights, calibration, {})
-    served = {name: round(value, 3) for name, value in fit_served(examples, scored).items()}
-    return Blend(weights, calibration, served)
+    weights = _rounded(fit_weights(examples, l2=l2, by_hand=by_hand))
+    ranked = Blend(weights, {}, {})
+    calibration, served = fit_calibration(examples, ranked), fit_served(examples, ranked)
+    return Blend(weights, *({name: round(v, 3) for name, v in one.items()} for one in (calibration, served)))
 
 
-def _rounded(weights: Weights, digits: int) -> Weights:
+def _rounded(weights: Weights, digits: int = 2) -> Weights:
     return {
         feature: {gate: round(value, digits) for gate, value in row.items() if round(value, digits)}
         for feature, row in weights.items()
@@ -68,9 +71,14 @@ class _Lists:
 
 def fit_weights(examples: Sequence[Example], *, l2: float, by_hand: Weights = BY_HAND) -> Weights:
     """Return the weights that make right operations likely, under ``l2`` times their squares."""
-    lists = _lists([one for one in examples if one.right.any() and not one.right.all() and not one.need])
+    lists = _lists([one for one in examples if one.right.any() and not one.right.all()])
     fixed = np.array([[by_hand.get(f, {}).get(g, 0.0) for g in GATES] for f in FEATURES])
-    free = np.array([[f not in by_hand and (j == 0 or f in GATED) for j in range(len(GATES))] for f in FEATURES])
+    free = np.array(
+        [
+            [f not in by_hand and (g == "always" or (f in GATED and g != "part")) for g in GATES]
+            for f in FEATURES
+        ]
+    )
     scale = np.repeat([[SCALES.get(f, 1.0)] for f in FEATURES], len(GATES), axis=1)[free]
 
     def at(point: Array) -> tuple[float, Array, Array]:
@@ -90,7 +98,7 @@ def fit_weights(examples: Sequence[Example], *, l2: float, by_hand: Weights = BY
 
 def _lists(examples: Sequence[Example]) -> _Lists:
     sizes = np.array([len(one.right) for one in examples], dtype=np.int64)
-    weights = np.array([one.weight for one in examples])
+    weights = np.array([one.weight / (one.needs if one.need else 1) for one in examples])
     return _Lists(
         features=np.concatenate([one.features for one in examples]).astype(np.float64),
         starts=np.cumsum(sizes) - sizes,
@@ -124,40 +132,45 @@ def _softmax(lists: _Lists, matrix: Array) -> tuple[float, Array, Array]:
 
 
 def fit_calibration(examples: Sequence[Example], blend: Blend) -> dict[str, float]:
-    """Return slope and shifts that turn the utility of what a caller sees into log-odds of being right."""
-    rows, right, weights = [], [], []
+    """Return slopes and shifts that turn utilities of what a caller sees into log-odds of being right."""
+    rows: list[list[float]] = []
+    right: list[bool] = []
+    weights: list[float] = []
     for one in examples:
-        if one.bereft or not one.shown:
+        if one.stranger or not one.shown:
             continue
-        utility = blend.contributions(one.features, one.gates).sum(axis=1)
+        utility = blend.utilities(one.features, one.gates)
         best = np.lexsort((np.arange(len(utility)), -utility))[: one.shown]
-        rows += [[float(utility[i]), *one.gates.tolist()] for i in best]
+        rows += [[float(utility[i]), rivalry(utility), *_chosen(one, CALIBRATED)] for i in best]
         right += one.right[best].tolist()
         weights += [one.weight] * len(best)
-    return dict(zip(("utility", *GATES), logistic(rows, right, weights).tolist(), strict=True))
+    return dict(zip(("utility", "rivals", *CALIBRATED), logistic(rows, right, weights).tolist(), strict=True))
 
 
 def fit_served(examples: Sequence[Example], blend: Blend) -> dict[str, float]:
     """Return slopes and shifts of what tells requests that the catalog serves from others.
 
-    The constant is set so that no more than :data:`FALSE_ABSTENTION` of the served ones fall below 0.
+    Requests without an answer and strangers' weigh the same in sum, and both as much as the rest. The
+    constant is set so that no more than :data:`FALSE_ABSTENTION` of the served ones fall below 0.
     """
     used = [one for one in examples if one.shown]
-    rows = [_seen(one, blend) for one in used]
-    answerable = np.array([bool(one.answers) for one in used])
+    rows = np.array(
+        [[rivalry(blend.utilities(one.features, one.gates)), *_chosen(one, SERVING)] for one in used]
+    )
+    answered = np.array([bool(one.answers) for one in used])
     weights = np.array([one.weight for one in used])
-    share = weights[answerable].sum() / max(weights[~answerable].sum(), 1e-9)
-    found = logistic(rows, answerable.tolist(), np.where(answerable, 1.0, share) * weights)
-    scores = (np.array(rows) @ found)[answerable]
-    names = ("logit", "lead", *GATES)
-    served = dict(zip(names, found.tolist(), strict=True))
-    return {**served, "always": served["always"] - _quantile(scores, weights[answerable], FALSE_ABSTENTION)}
+    balanced = weights.copy()
+    strange = np.array([one.stranger for one in used])
+    for group, share in ((answered, 0.5), (strange, 0.25), (~answered & ~strange, 0.25)):
+        balanced[group] *= share / max(weights[group].sum(), 1e-9)
+    found = logistic(rows, answered, balanced, l2=SERVED_L2)
+    lowest = _quantile((rows @ found)[answered], weights[answered], FALSE_ABSTENTION)
+    served = dict(zip(("rivals", *SERVING), found.tolist(), strict=True))
+    return {**served, "always": served["always"] - lowest}
 
 
-def _seen(one: Example, blend: Blend) -> list[float]:
-    utility = blend.contributions(one.features, one.gates).sum(axis=1)
-    best, second = best_two(blend.logits(utility, one.gates))
-    return [best, best - second, *one.gates.tolist()]
+def _chosen(one: Example, gates: Sequence[str]) -> list[float]:
+    return [float(one.gates[GATES.index(gate)]) for gate in gates]
 
 
 def _quantile(values: Array, weights: Array, share: float) -> float:
@@ -167,8 +180,8 @@ def _quantile(values: Array, weights: Array, share: float) -> float:
 
 
 def logistic(
-    rows: Sequence[Sequence[float]],
-    right: Sequence[bool],
+    rows: Sequence[Sequence[float]] | Array,
+    right: Sequence[bool] | NDArray[np.bool_],
     weights: Sequence[float] | Array,
     *,
     l2: float = 1e-5,

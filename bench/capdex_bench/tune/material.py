@@ -20,8 +20,6 @@ MERGED: Final = "merged"
 PUBLIC: Final = "public training sets"
 GROUPS: Final = (ALONE, MERGED, PUBLIC)
 
-SIZE: Final = 15
-"""APIs of a merged catalog, at least."""
 MOST: Final = 300
 """Requests that are taken of one public set."""
 SEED: Final = 20261130
@@ -78,19 +76,15 @@ def _folds(documents: Sequence[str], sets: Sequence[QuerySet]) -> list[int]:
     return [fold[document] for document in documents]
 
 
-def merged(alone: Sequence[Part], *, seed: int = SEED) -> list[Part]:
-    """Return each fold's APIs as catalogs of some :data:`SIZE` APIs, with half of their requests.
+def merged(alone: Sequence[Part]) -> list[Part]:
+    """Return each fold's APIs, some twenty, as one catalog, with every other of their requests.
 
     Requests that no operation serves are left out: another API might.
     """
     found = []
     for fold in sorted({part.fold for part in alone}):
-        own = [part.set for part in alone if part.fold == fold]
-        random.Random(seed).shuffle(own)  # noqa: S311 -- a sample, no secret
-        count = max(len(own) // SIZE, 1)
-        for number in range(count):
-            one = merge(own[number::count], name=f"merged-{fold}-{number}")
-            found.append(Part(dataclasses.replace(one, queries=_every_other(one)), fold))
+        one = merge([part.set for part in alone if part.fold == fold], name=f"merged-{fold}")
+        found.append(Part(dataclasses.replace(one, queries=_every_other(one)), fold))
     return found
 
 
@@ -105,7 +99,9 @@ def _public(folder: Path) -> list[Part]:
         making: number % FOLDS
         for number, making in enumerate(dict.fromkeys(path.name.split("_")[0] for path in folders))
     }
-    return [Part(_sample(read_folder(path, group=PUBLIC)), makings[path.name.split("_")[0]]) for path in folders]
+    return [
+        Part(_sample(read_folder(path, group=PUBLIC)), makings[path.name.split("_")[0]]) for path in folders
+    ]
 
 
 def _sample(one: QuerySet, *, seed: int = SEED) -> QuerySet:

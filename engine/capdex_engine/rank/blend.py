@@ -2,9 +2,9 @@
 
 ``utility = sum over features f and gates g of  WEIGHTS[f][g] * f(request, operation) * g(request)``
 
-orders the operations of one request; a logistic over the utility and the request's gates turns it
-into the probability that the operation is a right one. A second logistic, over the best
-operation's part in that and its lead over the next, says whether the catalog serves the request at all.
+orders the operations of one request. A logistic over an operation's utility, that of all its rivals
+together (``log of the sum of exp utility``), and the request's gates turns it into the probability that the
+operation is a right one; another one, without the operation, says whether any of them is.
 ``capdex bench tune`` fits all three on training requests, never on data that judges.
 """
 
@@ -27,6 +27,9 @@ CEILING: Final = 0.96
 Weights = Mapping[str, Mapping[str, float]]
 """Feature -> gate -> weight; what is absent is 0."""
 
+_STRAIGHT: Final = 0.9  # probabilities up to which the score is the probability itself
+_NOBODY: Final = -30.0  # the rivals' utility where there are none
+
 
 @dataclass(frozen=True)
 class Blend:
@@ -34,54 +37,57 @@ class Blend:
 
     Args:
         weights: Feature -> gate -> weight.
-        calibration: ``utility`` -> slope, gate -> shift.
-        served: ``logit`` and ``lead`` -> slope, gate -> shift (:meth:`serves`).
+        calibration: ``utility`` and ``rivals`` -> slope, gate -> shift (:meth:`probabilities`).
+        served: ``rivals`` -> slope, gate -> shift (:meth:`serves`).
     """
 
     weights: Weights
     calibration: Mapping[str, float]
     served: Mapping[str, float]
 
-    def contributions(
-        self, features: NDArray[np.float32], gates: NDArray[np.float32]
-    ) -> NDArray[np.float64]:
+    def contributions(self, features: NDArray[np.float32], gates: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return what each feature adds to the utility of each candidate, shape (rows, FEATURES)."""
         result: NDArray[np.float64] = features.astype(np.float64) * (self._matrix @ gates)
         return result
 
-    def logits(self, utility: NDArray[np.float64], gates: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Return the log-odds that each candidate is a right one, rising with the utility."""
-        result: NDArray[np.float64] = self.calibration["utility"] * utility + _shift(self.calibration, gates)
+    def utilities(self, features: NDArray[np.float32], gates: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return what orders the candidates of one request, shape (rows,)."""
+        result: NDArray[np.float64] = self.contributions(features, gates).sum(axis=1)
         return result
 
-    def serves(self, logits: NDArray[np.float64], gates: NDArray[np.float32]) -> float:
-        """Return a number below 0 where the request is likely to be served by no candidate."""
-        best, second = best_two(logits)
-        given = self.served.get("logit", 0.0) * best + self.served.get("lead", 0.0) * (best - second)
-        return given + _shift(self.served, gates)
+    def probabilities(self, utility: NDArray[np.float64], gates: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the scores of all candidates of one request, rising with the utility."""
+        slope, rivals = (self.calibration[name] for name in ("utility", "rivals"))
+        logits = slope * utility + rivals * rivalry(utility) + _shift(self.calibration, gates)
+        result: NDArray[np.float64] = below_ceiling(1.0 / (1.0 + np.exp(-np.clip(logits, -30.0, 30.0))))
+        return result
+
+    def serves(self, utility: NDArray[np.float64], gates: NDArray[np.float32]) -> float:
+        """Return a number below 0 where a request with these candidates is likely to be served by none."""
+        return self.served["rivals"] * rivalry(utility) + _shift(self.served, gates)
 
     @cached_property
     def _matrix(self) -> NDArray[np.float64]:
         return np.array([[self.weights.get(f, {}).get(g, 0.0) for g in GATES] for f in FEATURES])
 
 
-def scores_of(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return calibrated scores in 0..:data:`CEILING` of log-odds."""
-    result: NDArray[np.float64] = CEILING / (1.0 + np.exp(-np.clip(logits, -30.0, 30.0)))
+def rivalry(utility: NDArray[np.float64]) -> float:
+    """Return ``log(sum(exp(utility)))``: near the best where it stands alone, above it in a crowd."""
+    return float(np.logaddexp.reduce(utility)) if len(utility) else _NOBODY
+
+
+def below_ceiling(probability: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probabilities with the last tenth pressed together, so that none passes the ceiling."""
+    over = np.maximum(probability - _STRAIGHT, 0.0)
+    result: NDArray[np.float64] = np.minimum(probability, _STRAIGHT) + over * (CEILING - _STRAIGHT) / (
+        1 - _STRAIGHT
+    )
     return result
-
-
-def best_two(logits: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the two highest log-odds; one alone, or none, is followed by :data:`NOWHERE`."""
-    best, second = np.sort(np.append(np.clip(logits, NOWHERE, None), [NOWHERE] * 2))[:-3:-1].tolist()
-    return best, second
 
 
 def _shift(by_gate: Mapping[str, float], gates: NDArray[np.float32]) -> float:
     return float(np.dot([by_gate.get(gate, 0.0) for gate in GATES], gates))
 
 
-NOWHERE: Final = -8.0
-"""Log-odds below which no difference counts."""
 FITTED: Final = Blend(WEIGHTS, CALIBRATION, SERVED)
 """As ``weights.py`` states it."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capdex_engine.operation import Operation
-from capdex_engine.rank.blend import FITTED, Blend, scores_of
+from capdex_engine.rank.blend import FITTED, Blend
 from capdex_engine.rank.dense import DenseIndex, operation_text
 from capdex_engine.rank.exact import ExactNames, Named
 from capdex_engine.rank.features import FEATURES, FeatureReader, Need
@@ -187,15 +187,15 @@ class Searcher:
     def _rank(self, need: Need, may: NDArray[np.bool_] | None) -> _Ranked:
         rows, features, gates = self.describe(need, may)
         parts = self._blend.contributions(features, gates)
-        logits = self._blend.logits(parts.sum(axis=1), gates)
-        scores = np.round(scores_of(logits), 4)
+        utility = parts.sum(axis=1)
+        scores = np.round(self._blend.probabilities(utility, gates), 4)
         groups = self._twins[rows]
         if (groups >= 0).any():
             idf = self._lexical.postings.idf[list(need.terms.known)]
             tiers = field_tiers(self._lexical.hits(need.terms, rows), idf)
             scores = np.round(deal_by_field(scores, tiers, groups), 4)
         order = np.lexsort((rows, -scores))
-        return _Ranked(rows[order], scores[order], parts[order], self._blend.serves(logits, gates))
+        return _Ranked(rows[order], scores[order], parts[order], self._blend.serves(utility, gates))
 
     def _result(self, found: list[Found]) -> SearchResult:
         hits = tuple(Hit(self._operations[row], score, parts) for score, row, parts in found)
