@@ -36,6 +36,8 @@ class Availability(StrEnum):
     """In search, with ``executable: false``: a credential is missing."""
     KEPT_OUT = "kept_out"
     """Not callable by structure: out of search, listed in the load report."""
+    LEFT_OUT = "left_out"
+    """Left out by the source's settings: the same, and unknown to every caller."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,7 @@ def _read_file(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise DocumentError(
-            f"The file {path} cannot be read: {error.strerror}.", location=str(path)
+            f"The file {path.name} cannot be read: {error.strerror}.", location=str(path)
         ) from error
 
 
@@ -168,6 +168,12 @@ def _read_inside(path: Path, root: Path) -> bytes:
     resolved = path.resolve()
     if not resolved.is_relative_to(root):
         raise DocumentError("The document refers to a file outside its folder.", location=str(path))
+    if resolved.suffix.lower() not in DOCUMENT_ENDINGS:
+        endings = ", ".join(sorted(DOCUMENT_ENDINGS))
+        raise DocumentError(
+            f"The document refers to {path.name}; only files that end in {endings} are read.",
+            location=str(path),
+        )
     return _read_file(resolved)
 
 

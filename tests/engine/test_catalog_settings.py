@@ -89,3 +89,11 @@ def test_settings_that_meet_nothing_are_remarked() -> None:
     catalog = catalog_of(TREE, include=("*",), exclude=("tag:nope",), overrides={"GET /nope": {}})
     messages = " ".join(remark.message for remark in catalog.report.sources[0].warnings)
     assert "tag:nope" in messages and "GET /nope" in messages and "'*'" not in messages
+
+
+def test_what_is_left_out_is_unknown_by_its_name_and_its_path() -> None:
+    catalog = catalog_of(TREE, exclude=("tag:*", "name:*"))
+    assert catalog.kept_out
+    assert not any(
+        catalog.get(operation.name) or catalog.get(operation.key) for operation in catalog.kept_out
+    )

@@ -193,3 +193,44 @@ def test_files_of_a_folder_that_differ_in_their_ending_alone_are_told_apart(tmp_
     (tmp_path / "b.json").write_text(DOCUMENT)
     loaded = load(SourceConfig(location=str(tmp_path)))
     assert [source.name for source in loaded.sources] == ["api.a.json", "api.a.yaml", "api.b"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "content"),
+    [(".env#/Foo", "KEY=planted-secret"), ("key", "planted-secret"), ("note.yaml#/Foo", "planted-secret")],
+)
+def test_a_reference_to_a_file_that_is_no_document_shows_nothing_of_it(tmp_path, reference, content):
+    (tmp_path / reference.partition("#")[0]).write_text(content)
+    operation = {
+        "operationId": "go",
+        "requestBody": {"content": {"application/json": {"schema": {"$ref": reference}}}},
+    }
+    document = {
+        "openapi": "3.1.0",
+        "info": {"title": "t", "version": "1"},
+        "paths": {"/go": {"post": operation}},
+    }
+    (tmp_path / "x.json").write_text(json.dumps(document))
+    (reason,) = kept_out_reasons(tmp_path / "x.json")
+    assert "planted-secret" not in reason
+
+
+def test_a_missing_file_is_named_without_the_folders_above(tmp_path):
+    schema = {"$ref": "sub/gone.yaml#/Foo"}
+    operation = {"operationId": "go", "requestBody": {"content": {"application/json": {"schema": schema}}}}
+    document = {
+        "openapi": "3.1.0",
+        "info": {"title": "t", "version": "1"},
+        "paths": {"/go": {"post": operation}},
+    }
+    (tmp_path / "x.json").write_text(json.dumps(document))
+    (reason,) = kept_out_reasons(tmp_path / "x.json")
+    assert "gone.yaml" in reason
+    assert str(tmp_path) not in reason
+
+
+def kept_out_reasons(path) -> list[str]:
+    config = SourceConfig(location=str(path))
+    (source,) = load(config).sources
+    catalog = build_catalog([source], retrieve=lambda one: retriever(one, "api", config, no_fetch))
+    return [operation.reason for operation in catalog.kept_out]

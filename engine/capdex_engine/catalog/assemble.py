@@ -138,11 +138,11 @@ class Shelf:
         self, index: int, row: OperationRecord, name: str, choice: Choice, overrides: Overrides
     ) -> Operation:
         own = overrides.of(row)
-        refusal = row.problem or choice.refusal(row, name)
+        left_out = choice.refusal(row, name)
         access = self._access[row.security] if row.details >= 0 else _NO_ACCESS
         shown = [parameter for parameter in row.parameters if not _is_hidden(parameter, access.hidden)]
         shown.sort(key=lambda parameter: not parameter.required)
-        availability, reason = self._availability(row, access, refusal)
+        availability, reason = self._availability(row, access, left_out)
         return Operation(
             name=name,
             source=self._source.name,
@@ -173,10 +173,12 @@ class Shelf:
         )
 
     def _availability(
-        self, row: OperationRecord, access: _Access, refusal: str | None
+        self, row: OperationRecord, access: _Access, left_out: str | None
     ) -> tuple[Availability, str | None]:
-        if refusal is not None:
-            return Availability.KEPT_OUT, refusal
+        if left_out is not None:
+            return Availability.LEFT_OUT, left_out
+        if row.problem is not None:
+            return Availability.KEPT_OUT, row.problem
         base = self._bases[row.servers]
         if base.url is None:
             return Availability.NO_SERVER, " ".join(filter(None, (base.reason, access.reason)))

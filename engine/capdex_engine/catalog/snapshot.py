@@ -43,20 +43,22 @@ class Catalog:
         self, operations: Iterable[Operation], shelves: dict[str, Shelf], report: LoadReport
     ) -> None:
         everything = sorted(operations, key=lambda operation: operation.name)
-        self.operations = tuple(op for op in everything if op.availability is not Availability.KEPT_OUT)
-        self.kept_out = tuple(op for op in everything if op.availability is Availability.KEPT_OUT)
+        self.operations = tuple(op for op in everything if not _is_out(op))
+        self.kept_out = tuple(op for op in everything if _is_out(op))
         self.report = report
         self.revision = _revision(everything)
         self._shelves = shelves
-        self._by_name = {operation.name: operation for operation in everything}
-        self._by_key = _by_key(everything)
+        known = [op for op in everything if op.availability is not Availability.LEFT_OUT]
+        self._by_name = {operation.name: operation for operation in known}
+        self._by_key = _by_key(known)
         self._details = lru_cache(maxsize=MAX_PARSED_DETAILS)(self._load_details)
         self._near: NearNames | None = None
 
     def get(self, name: str) -> Operation | None:
         """Return the operation of this name, else of this ``METHOD /path`` where that is unique.
 
-        Operations that are kept out are found too; ``availability`` tells.
+        Operations that are kept out by their structure are found too; ``availability`` tells. Those that
+        the source's settings leave out are not: for a caller they do not exist.
         """
         found = self._by_name.get(name)
         if found is not None:
@@ -214,7 +216,7 @@ def _report(loaded: _Loaded, operations: Sequence[Operation], remarks: Sequence[
 
 
 def _is_out(operation: Operation) -> bool:
-    return operation.availability is Availability.KEPT_OUT
+    return operation.availability in {Availability.KEPT_OUT, Availability.LEFT_OUT}
 
 
 def _kept_out(operation: Operation, pointer: str) -> KeptOut:

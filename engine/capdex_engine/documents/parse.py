@@ -194,4 +194,5 @@ def _too_deep(location: str) -> DocumentError:
 def _kind(value: Any) -> str:
     if isinstance(value, list):
         return "a list"
-    return "null" if value is None else f"a single value ({str(value)[:40]!r})"
+    # The value itself is not shown: a reference may lead to a file that holds a secret.
+    return "null" if value is None else "a single value"
