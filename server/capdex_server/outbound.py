@@ -21,6 +21,7 @@ import httpx2
 
 from capdex_engine import __version__
 from capdex_engine.call import Request, Response
+from capdex_engine.call.transport import REPEATABLE_METHODS, SAFE_METHODS
 from capdex_engine.errors import (
     CapdexError,
     DocumentError,
@@ -39,10 +40,6 @@ DOCUMENT_TIMEOUT: Final = 60.0
 MAX_REDIRECTS: Final = 3
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds for one connection, within the call's own limit."""
-SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"})
-"""They change nothing: an answer that broke off is of no use."""
-REPEATABLE_METHODS: Final = SAFE_METHODS | {"PUT", "DELETE"}
-"""Idempotent by RFC 9110, section 9.2.2: safe to repeat whether the first call took effect or not."""
 _HOP_BY_HOP: Final = frozenset(
     {"host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
     | {"content-length"}

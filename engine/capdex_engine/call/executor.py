@@ -18,7 +18,7 @@ from capdex_engine.call.prepare import Draft, UndeclaredVariable, complete, draf
 from capdex_engine.call.response import envelope
 from capdex_engine.call.schema import SchemaChecker, UnusableSchema
 from capdex_engine.call.tool import Call, read_call, unsendable
-from capdex_engine.call.transport import Request, Response, Transport
+from capdex_engine.call.transport import REPEATABLE_METHODS, Request, Response, Transport
 from capdex_engine.call.url import Target
 from capdex_engine.call.validate import check
 from capdex_engine.errors import (
@@ -37,8 +37,6 @@ MAX_ANSWER_BYTES: Final = 64 * 1024
 _CHECKERS: Final = 256
 _LARGE: Final = 128 * 1024
 """Bytes of a response that is read in a thread of its own."""
-_REPEATABLE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY"})
-"""Idempotent by RFC 9110, section 9.2.2."""
 
 
 class Capabilities(Protocol):
@@ -201,7 +199,7 @@ class Executor:
             error.args = (error.message,)
             error.details = masker.json(error.details)
             error.capability = operation.name
-            error.retryable = isinstance(error, UpstreamError) and operation.method in _REPEATABLE
+            error.retryable = isinstance(error, UpstreamError) and operation.method in REPEATABLE_METHODS
             raise
 
     def _held(self, operation: Operation) -> Mapping[str, Credential]:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
+
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"})
+"""They change nothing (RFC 9110, section 9.2.1): an answer that broke off is of no use."""
+REPEATABLE_METHODS: Final = SAFE_METHODS | {"PUT", "DELETE"}
+"""Idempotent (RFC 9110, section 9.2.2): safe to repeat whether the first call took effect or not."""
 
 
 @dataclass(frozen=True, slots=True)
