@@ -2,31 +2,32 @@
 PYTHON ?= python3
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
-INSTALLED := $(VENV)/.installed
-TESTED := $(VENV)/.installed-dev
+# What is installed, in two steps: what serves (no torch), and on top of it everything.
+SERVES := $(VENV)/.installed-serve
+EVERYTHING := $(VENV)/.installed-all
 
 .PHONY: demo serve test lint fix bench clean
 
-demo: $(INSTALLED)  ## Set up, start the server on the embedded API, show a search and a call
+demo: $(SERVES)  ## Set up, start the server on the embedded API, show a search and a call
 	@$(VENV)/bin/capdex demo
 
-serve: $(INSTALLED)  ## Serve the embedded API (or ./capdex.toml) until interrupted
+serve: $(SERVES)  ## Serve the embedded API (or ./capdex.toml) until interrupted
 	@$(VENV)/bin/capdex serve
 
-test: $(TESTED)  ## Run every test
+test: $(EVERYTHING)  ## Run every test
 	@$(VENV)/bin/python -m pytest
 
-lint: $(TESTED)  ## Formatting, lint rules, types and the import rule
+lint: $(EVERYTHING)  ## Formatting, lint rules, types and the import rule
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-fix: $(TESTED)  ## Repair what ruff can repair
+fix: $(EVERYTHING)  ## Repair what ruff can repair
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-bench: $(TESTED)  ## Ranking quality on the golden and public sets (CAPDEX_BENCH_DATA names the documents)
+bench: $(EVERYTHING)  ## Ranking quality on the golden and public sets (CAPDEX_BENCH_DATA names the documents)
 	$(VENV)/bin/capdex bench quality
 
 clean:  ## Remove the environment and what tools left behind
@@ -37,15 +38,16 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "capdex needs Python 3.11 or newer: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 2; }
 	@$(PYTHON) -m venv $(VENV)
 
-# torch first and pinned: anything newer that another package pulls in is a build of several gigabytes.
-$(INSTALLED): pyproject.toml constraints.txt | $(VENV)/bin/python
-	@echo "capdex: installing (a few minutes the first time)"
+$(SERVES): requirements-serve.txt pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "capdex: installing what serving needs (about a minute the first time)"
 	@$(PIP) install -qq 'pip>=25.1'
-	@$(PIP) install -qq -c constraints.txt torch==2.13.0
-	@$(PIP) install -qq -c constraints.txt -e .
+	@$(PIP) install -qq -c constraints.txt -r requirements-serve.txt
+	@$(PIP) install -qq --no-deps -e .
 	@touch $@
 
-$(TESTED): $(INSTALLED)
-	@echo "capdex: installing what the tests need"
-	@$(PIP) install -qq -c constraints.txt --group dev
+# torch first and pinned: anything newer that another package pulls in is a build of several gigabytes.
+$(EVERYTHING): $(SERVES)
+	@echo "capdex: installing the rest, torch among it (a few minutes the first time)"
+	@$(PIP) install -qq -c constraints.txt torch==2.13.0
+	@$(PIP) install -qq -c constraints.txt -e . --group dev
 	@touch $@

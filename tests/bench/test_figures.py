@@ -7,9 +7,19 @@ import math
 import pytest
 
 from bench.helpers import query_set, result
-from capdex_bench.curves import calibration_curve, calibration_error, recall_curve, scored_answers
+from capdex_bench.curves import calibration_error, recall_curve, scored_answers
 from capdex_bench.evaluate import Result
-from capdex_bench.figures import by_type, figures, main_table, markdown, set_table, table, type_table
+from capdex_bench.figures import (
+    by_type,
+    confidence_table,
+    figures,
+    main_table,
+    markdown,
+    merged_table,
+    set_table,
+    table,
+    type_table,
+)
 from capdex_bench.measures import DEFAULT, Measure
 from capdex_bench.runs import Answer
 from capdex_bench.suite import Suite
@@ -75,6 +85,63 @@ def test_a_system_over_the_limit_shows_no_figures():
     assert figures(late)["groups"]["golden"]["poor"] == {"over_limit": True}
 
 
+def cells(row: str) -> list[str]:
+    return [cell.strip() for cell in row.strip("| ").split("|")]
+
+
+def test_confidence_is_shown_with_silence_and_its_counts():
+    of = query_set({"1": {"a": 2}, "2": {"a": 2}, "3": {}, "4": {}})
+    run = {"1": (Answer("a", 0.75), Answer("b", 0.25)), "3": (Answer("x", 0.5),)}
+    shown = confidence_table({"ours": [Result("ours", of, run)], "absent": []}).splitlines()
+    assert cells(shown[2]) == [
+        "ours", "2", "0.500", "0.625", "0.375", "1.000", "0.333", "0.500 (1 of 2)", "0.500 (1 of 2)",
+    ]  # fmt: skip
+    assert len(shown) == 3
+
+
+def test_confidence_is_in_the_figures_and_pooled_over_golden_and_public():
+    golden = query_set({"1": {"a": 2}}, group="golden")
+    public = query_set({"1": {"a": 2}, "2": {"a": 2}}, name="two", group="public")
+    both = [Result("ours", of, {"1": (Answer("a", 0.95),)}) for of in (golden, public)]
+    body = json.loads(json.dumps(figures(Suite(tuple(both), {})), allow_nan=False))
+    first = body["groups"]["golden"]["ours"]["confidence"]["first"]
+    assert (first["count"], first["auroc"], first["bins"]) == (1, None, [[9, 0.95, 1.0, 1]])
+    assert body["pooled"]["ours"]["first"]["count"] == 2
+    assert body["pooled"]["ours"]["unanswered"] == {
+        "none": 0, "none_left": 0, "answerable": 3, "answerable_left": 1,
+    }  # fmt: skip
+    assert figures(Suite((both[0],), {}))["pooled"] == {}
+
+
+def merged_suite() -> Suite:
+    singles = [query_set({"1": {"a": 2}, "2": {"a": 2}}, name="one", group="golden")]
+    singles.append(query_set({"1": {"a": 2}, "2": {}}, name="two", group="golden"))
+    names = {"one/1": {"one/a": 2}, "one/2": {"one/a": 2}, "two/1": {"two/a": 2}}
+    merged = query_set(names, name="golden-merged", group="golden-merged")
+    alone = [result({"1": ["a"], "2": ["a"]}, of) for of in singles]
+    return Suite((*alone, result({"one/1": ["one/a"], "two/1": ["two/a"]}, merged)), {})
+
+
+def test_one_catalog_is_paired_with_its_documents_by_document_and_request():
+    shown = merged_table(merged_suite(), Measure.parse("hit@1")).splitlines()
+    system, single, merged, difference = cells(shown[2])
+    # Means over documents: one has 1 of 2 requests right in the merged catalog, two its only one.
+    assert (system, single, merged) == ("ours", "1.000", "0.750")
+    assert difference.startswith("-0.250 [")
+    assert "lower bound" in markdown(merged_suite())
+
+
+def test_without_both_groups_there_is_nothing_to_pair():
+    assert merged_table(suite(), NDCG) == ""
+    assert "lower bound" not in markdown(suite())
+
+
+def test_a_system_over_the_limit_is_not_paired():
+    one = merged_suite()
+    late = Suite(tuple(dataclasses.replace(r, over_limit=r.set.name == "two") for r in one.results), {})
+    assert "ours" not in merged_table(late, NDCG)
+
+
 def test_the_recall_curve_rises():
     points = recall_curve(suite().of("poor"))
     assert points[0] == (1.0, 0.0)
@@ -89,10 +156,8 @@ def scored(pairs) -> list[Result]:
     return [Result("ours", of, run)]
 
 
-def test_a_calibrated_score_lies_on_the_diagonal_without_error():
-    results = scored([(0.75, i % 4 != 0) for i in range(40)])
-    assert calibration_curve(results) == [(pytest.approx(0.75), pytest.approx(0.75))]
-    assert calibration_error(results) == pytest.approx(0.0)
+def test_a_calibrated_score_has_no_error():
+    assert calibration_error(scored([(0.75, i % 4 != 0) for i in range(40)])) == pytest.approx(0.0)
 
 
 def test_an_overconfident_score_has_an_error():
@@ -100,9 +165,7 @@ def test_an_overconfident_score_has_an_error():
 
 
 def test_scores_beyond_one_are_no_probabilities():
-    results = scored([(7.0, True)])
-    assert math.isnan(calibration_error(results))
-    assert calibration_curve(results) == []
+    assert math.isnan(calibration_error(scored([(7.0, True)])))
 
 
 def test_acceptable_answers_count_as_right_for_calibration():

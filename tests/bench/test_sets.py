@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import hashlib
+import json
 import os
 from pathlib import Path
 
@@ -11,10 +13,12 @@ from bench.helpers import OPERATIONS, query_set, write_jsonl
 from capdex_bench.documents import GOLDEN, Document, read_manifest
 from capdex_bench.formats import read_qrels, read_queries
 from capdex_bench.sets import (
+    QuerySet,
     golden_set,
     golden_sets,
     load_sets,
     merge,
+    one_catalog,
     public_sets,
     query_log,
     read_folder,
@@ -175,6 +179,50 @@ def test_merging_makes_names_unique(tmp_path):
     assert len({operation.name for operation in operations}) == len(operations)
 
 
+def document_set(folder: Path, name: str, labels: dict[str, dict[str, int]], *paths: str) -> QuerySet:
+    """Return a set over a small document with one operation per path, all named alike."""
+    operations = {path: {"get": {"operationId": "list", "responses": {}}} for path in paths}
+    body = {"openapi": "3.1.0", "info": {"title": name, "version": "1"}, "paths": operations}
+    document = folder / f"{name}.json"
+    document.write_text(json.dumps(body), encoding="utf-8")
+    return dataclasses.replace(query_set(labels, name=name), operations=(), documents=(document,))
+
+
+def two_documents(folder: Path) -> list[QuerySet]:
+    shop = document_set(folder, "shop", {"1": {"GET /orders": 2}, "2": {}}, "/orders", "/invoices")
+    return [shop, document_set(folder, "zoo.v1", {"1": {"GET /orders": 1}}, "/orders")]
+
+
+def test_one_catalog_holds_every_operation_under_its_document_and_a_name_of_its_own(tmp_path):
+    found = one_catalog(two_documents(tmp_path), name="all")
+    assert sorted(operation.key for operation in found.operations) == [
+        "shop/GET /invoices",
+        "shop/GET /orders",
+        "zoo.v1/GET /orders",
+    ]
+    assert len({operation.name for operation in found.operations}) == 3
+    assert (found.name, found.group) == ("all", "all")
+
+
+def test_one_catalog_keeps_labels_and_leaves_out_requests_that_another_document_may_serve(tmp_path):
+    found = one_catalog(two_documents(tmp_path), name="all")
+    assert [query.id for query in found.queries] == ["shop/1", "zoo.v1/1"]
+    assert found.qrels == {"shop/1": {"shop/GET /orders": 2}, "zoo.v1/1": {"zoo.v1/GET /orders": 1}}
+
+
+def test_one_catalog_fails_when_a_document_does(tmp_path):
+    sets = two_documents(tmp_path)
+    sets[1].documents[0].write_text("{", encoding="utf-8")
+    with pytest.raises(DocumentError):
+        one_catalog(sets, name="all")
+
+
+def test_golden_merged_is_asked_for_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.setattr("capdex_bench.sets.golden_sets", lambda data: two_documents(data))
+    (found,) = load_sets(["golden-merged"], tmp_path)
+    assert (found.name, found.group, len(found.operations)) == ("golden-merged", "golden-merged", 3)
+
+
 @pytest.fixture(scope="module")
 def data(shared):
     return Path(os.environ.get("CAPDEX_BENCH_DATA", shared / "specs"))
@@ -189,6 +237,15 @@ def test_golden_labels_name_operations_of_the_catalog(data, name, tmp_path):
     one = golden_set(name, data)
     keys = {operation.key for operation in one.catalog(tmp_path)}
     assert not {key for grades in one.qrels.values() for key in grades} - keys
+
+
+def test_golden_documents_as_one_catalog_keep_every_label(data, tmp_path):
+    sets = [golden_set(name, data) for name in ("docker-engine.swagger2", "paypal-invoicing")]
+    found = one_catalog(sets, name="two", cache=tmp_path)
+    keys = {operation.key for operation in found.operations}
+    assert {key for grades in found.qrels.values() for key in grades} <= keys
+    assert {query.id for query in found.queries} == found.qrels.keys()
+    assert "none" not in {query.type for query in found.queries}
 
 
 def test_the_public_sets_label_rows_of_their_catalogs(shared):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bench.helpers import write_jsonl
@@ -26,22 +28,22 @@ from capdex_engine.errors import ConfigurationError
         "rapidapi.com/spotify-search.json",
     ],
 )
-def test_companies_that_judge_are_left_out_with_their_products(document):
+def test_companies_that_judge_are_left_out_with_their_products(document: str) -> None:
     assert is_left_out(document, "An API")
 
 
 @pytest.mark.parametrize(
     "document", ["azure.com/databox.json", "britbox.co.uk.json", "netbox.dev.json", "stackslack.io.json"]
 )
-def test_names_that_only_contain_theirs_stay(document):
+def test_names_that_only_contain_theirs_stay(document: str) -> None:
     assert not is_left_out(document, "An API (https://github.com/somebody/api), boxes and squares")
 
 
-def test_a_title_that_names_one_of_them_counts():
+def test_a_title_that_names_one_of_them_counts() -> None:
     assert is_left_out("apideck.com/wrapper.json", "GitHub issues, easier")
 
 
-def test_a_text_is_near_another_when_it_has_most_of_its_words():
+def test_a_text_is_near_another_when_it_has_most_of_its_words() -> None:
     near = NearTexts(["Create an invoice for the customer", "close it"])
     assert "create invoices for customers!" in near
     assert "creating invoice, customer number" in near
@@ -50,11 +52,11 @@ def test_a_text_is_near_another_when_it_has_most_of_its_words():
     assert "close everything" not in near
 
 
-def test_an_empty_list_is_near_nothing():
+def test_an_empty_list_is_near_nothing() -> None:
     assert "anything at all here" not in NearTexts([])
 
 
-def test_all_judging_sets_are_known(tmp_path):
+def test_all_judging_sets_are_known(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "datasets" / "one" / "queries.jsonl", [{"id": "a", "text": "water the plants"}])
     write_jsonl(tmp_path / "golden" / "new" / "queries.jsonl", [{"id": "b", "text": "feed the cat"}])
     texts = judging_texts(tmp_path)
@@ -62,12 +64,12 @@ def test_all_judging_sets_are_known(tmp_path):
     assert {"water the plants", "feed the cat", *committed} == set(texts)
 
 
-def test_training_without_the_judging_sets_is_refused(tmp_path):
+def test_training_without_the_judging_sets_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError):
         judging_texts(tmp_path)
 
 
-def test_every_request_is_used_or_counted_with_its_reason(tmp_path):
+def test_every_request_is_used_or_counted_with_its_reason(tmp_path: Path) -> None:
     operations, requests = apis(3)
     operations.append(operation_row("spotify.com.json", "GET /songs", summary="Songs"))
     requests.append(("spotify.com.json", "GET /songs", "natural", "play me something"))
@@ -85,7 +87,7 @@ def test_every_request_is_used_or_counted_with_its_reason(tmp_path):
     }
 
 
-def test_of_the_teams_data_nothing_forbidden_is_used(shared):
+def test_of_the_teams_data_nothing_forbidden_is_used(shared: Path) -> None:
     found = read_corpus(shared / "train")
     held_out = frozenset(read_held_out())
     near = NearTexts(judging_texts(shared))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ from capdex_engine.errors import DocumentError
 TITLES = {f"p{number}.com/{file}.json": "" for number in range(30) for file in "ab"[: 1 + number % 2]}
 
 
-def test_documents_of_one_publisher_label_or_title_are_one_family():
+def test_documents_of_one_publisher_label_or_title_are_one_family() -> None:
     titles = {
         "bbc.co.uk.json": "Programmes",
         "bbc.com.json": "News",
@@ -40,13 +42,13 @@ def test_documents_of_one_publisher_label_or_title_are_one_family():
     ]
 
 
-def test_a_title_joins_two_publishers_with_all_their_documents():
+def test_a_title_joins_two_publishers_with_all_their_documents() -> None:
     titles = {"a.com/1.json": "Same", "a.com/2.json": "", "b.com/1.json": "Same", "b.com/2.json": ""}
     assert families(titles) == [tuple(titles)]
 
 
 @given(st.sets(st.sampled_from(sorted(TITLES)), min_size=5), st.integers(1, 12), st.text(max_size=5))
-def test_whole_families_are_chosen_whatever_the_order(documents, count, seed):
+def test_whole_families_are_chosen_whatever_the_order(documents: set[str], count: int, seed: str) -> None:
     titles = {document: TITLES[document] for document in documents}
     chosen = choose_held_out(titles, count=count, seed=seed)
     assert chosen == choose_held_out(dict(reversed(list(titles.items()))), count=count, seed=seed)
@@ -55,18 +57,18 @@ def test_whole_families_are_chosen_whatever_the_order(documents, count, seed):
     assert {publisher(d) for d in chosen}.isdisjoint(publisher(d) for d in rest)
 
 
-def test_large_publishers_are_never_held_out():
+def test_large_publishers_are_never_held_out() -> None:
     titles = {f"big.com/{number}.json": "" for number in range(MOST + 1)} | {"small.com.json": ""}
     assert choose_held_out(titles) == ("small.com.json",)
 
 
-def test_the_committed_list_is_the_rules(shared):
+def test_the_committed_list_is_the_rules(shared: Path) -> None:
     titles = titles_of(read_corpus(shared / "train"))
     allowed = {document: title for document, title in titles.items() if not is_left_out(document, title)}
     assert read_held_out() == choose_held_out(allowed)
 
 
-def test_the_committed_list_splits_no_family(shared):
+def test_the_committed_list_splits_no_family(shared: Path) -> None:
     titles = titles_of(read_corpus(shared / "train"))
     held_out = set(read_held_out())
     assert len(held_out) == 60
@@ -74,7 +76,7 @@ def test_the_committed_list_splits_no_family(shared):
         assert held_out.isdisjoint(family) or held_out.issuperset(family)
 
 
-def test_held_out_apis_become_query_sets(tmp_path):
+def test_held_out_apis_become_query_sets(tmp_path: Path) -> None:
     write_train(tmp_path, *apis(3))
     (one,) = held_out_sets(tmp_path, held_out=["api2.test.json"])
     assert (one.name, one.group) == ("api2.test", "held-out")
@@ -86,7 +88,7 @@ def test_held_out_apis_become_query_sets(tmp_path):
     assert graded["sing a song for 2"] == {}
 
 
-def test_their_whole_documents_may_be_the_catalogs(tmp_path):
+def test_their_whole_documents_may_be_the_catalogs(tmp_path: Path) -> None:
     write_train(tmp_path, *apis(1))
     path = tmp_path / "docs" / "api0.test.json"
     path.parent.mkdir()
@@ -98,7 +100,7 @@ def test_their_whole_documents_may_be_the_catalogs(tmp_path):
     assert [operation.key for operation in one.catalog()] == ["GET /users"]
 
 
-def test_a_listed_document_that_is_not_there_is_an_error(tmp_path):
+def test_a_listed_document_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     write_train(tmp_path, *apis(1))
     with pytest.raises(DocumentError):
         held_out_sets(tmp_path, held_out=["other.json"])
@@ -106,7 +108,7 @@ def test_a_listed_document_that_is_not_there_is_an_error(tmp_path):
         held_out_sets(tmp_path, documents=tmp_path, held_out=["api0.test.json"])
 
 
-def test_a_missing_or_empty_list_is_an_error(tmp_path):
+def test_a_missing_or_empty_list_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DocumentError):
         read_held_out(tmp_path / "none.txt")
     (tmp_path / "empty.txt").write_text("# nothing\n\n")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from capdex_bench.tune.examples import Example
 from capdex_bench.tune.figures import auroc
-from capdex_bench.tune.fit import BY_HAND, fit_blend, fit_weights, logistic, newton
+from capdex_bench.tune.fit import BY_HAND, FALSE_ABSTENTION, fit_blend, fit_weights, logistic, newton
 from capdex_bench.tune.material import FOLDS, Part, load_material, merged
 from capdex_bench.tune.render import weights_module
 from capdex_engine.rank.features import FEATURES, GATES
@@ -59,7 +61,7 @@ def test_a_fit_gives_the_same_numbers_again_and_calibrates() -> None:
     assert abs(scores.mean() - right.mean()) < 0.02
 
 
-def _scores(probabilities, utilities, made: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
+def _scores(probabilities: Any, utilities: Any, made: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
     seen = [one for one in made if not one.stranger]
     scores = [probabilities(utilities(one.features, one.gates), one.gates) for one in seen]
     return np.concatenate(scores), np.concatenate([one.right for one in seen])
@@ -71,14 +73,16 @@ def test_the_floor_leaves_few_served_requests_unanswered() -> None:
     served = [
         blend.serves(blend.utilities(one.features, one.gates), one.gates) >= 0 for one in made if one.answers
     ]
-    assert np.mean(served) >= 0.98
+    assert np.mean(served) >= 1 - FALSE_ABSTENTION - 0.01
 
 
 def test_weights_are_written_as_python_that_holds_the_same_numbers() -> None:
     blend = fit_blend(examples("meaning"))
     tree = ast.parse(weights_module(blend, "Fitted in a test."))
     found = {
-        node.target.id: ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.AnnAssign)
+        ast.unparse(node.target): ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.AnnAssign) and node.value
     }
     assert found["CALIBRATION"] == dict(blend.calibration)
     assert found["SERVED"] == dict(blend.served)
@@ -105,7 +109,7 @@ def test_auroc_counts_pairs(higher: list[float], lower: list[float], expected: f
     assert auroc(higher, lower) == expected
 
 
-def test_the_folds_share_no_api(shared) -> None:
+def test_the_folds_share_no_api(shared: Path) -> None:
     parts = load_material(shared / "train")
     alone = [part for part in parts if part.group == "alone"]
     sources: dict[str, set[int]] = {}

@@ -13,7 +13,7 @@ from engine.encode_tiny import write_model
 NOUNS = ("user", "invoice", "order", "team", "file", "report")
 VERBS = ("list", "create", "delete")
 
-Row = tuple[str, str, str, str]
+Row = tuple[str, ...]
 """Document, operations, kind, request."""
 
 
@@ -32,13 +32,20 @@ def operation_row(document: str, key: str, **fields: object) -> dict[str, object
 
 def write_train(folder: Path, operations: Sequence[Mapping[str, object]], requests: Sequence[Row]) -> Path:
     write_jsonl(folder / "operations.jsonl", operations)
-    lines = ["document\toperations\tkind\trequest", *("\t".join(row) for row in requests)]
-    (folder / "requests.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_requests(folder / "requests.tsv", requests)
     return folder
 
 
+def write_requests(path: Path, requests: Sequence[Row]) -> Path:
+    lines = ["document\toperations\tkind\trequest", *("\t".join(row) for row in requests)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
 def corpus(folder: Path, operations: Sequence[Mapping[str, object]], requests: Sequence[Row]) -> Corpus:
-    return read_corpus(write_train(folder, operations, requests))
+    """Read made-up data, and nothing of what is committed."""
+    return read_corpus(write_train(folder, operations, requests), own=folder / "own")
 
 
 def apis(count: int) -> tuple[list[dict[str, object]], list[Row]]:

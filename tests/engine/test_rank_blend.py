@@ -20,7 +20,7 @@ def test_every_weight_belongs_to_a_feature_and_a_gate() -> None:
     assert set(WEIGHTS) <= set(FEATURES)
     assert all(set(row) <= set(GATES) for row in WEIGHTS.values())
     assert {"utility", "rivals"} <= set(CALIBRATION) <= {"utility", "rivals", *GATES}
-    assert {"rivals"} <= set(SERVED) <= {"rivals", *GATES}
+    assert {"best"} <= set(SERVED) <= {"best", *GATES}
 
 
 @given(st.lists(st.floats(-60, 60), min_size=2, max_size=20), GATE_VALUES)
@@ -59,7 +59,7 @@ def test_the_rivalry_of_one_is_its_own_utility() -> None:
 
 
 def test_a_blend_without_weights_prefers_nothing() -> None:
-    blank = Blend({}, {"utility": 1.0, "rivals": -1.0}, {"rivals": 1.0})
+    blank = Blend({}, {"utility": 1.0, "rivals": -1.0}, {"best": 1.0})
     features = np.random.default_rng(1).random((4, len(FEATURES)), dtype=np.float32)
     assert not blank.utilities(features, np.ones(len(GATES), dtype=np.float32)).any()
 

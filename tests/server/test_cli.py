@@ -243,6 +243,16 @@ def test_explain_shows_what_each_part_adds_to_the_score(spec: Path) -> None:
     assert "meaning +" in str(text)
 
 
+def test_explain_shows_how_a_misspelt_or_foreign_request_is_read(spec: Path) -> None:
+    _, answer = run("search", "giev a lokcer to somebody", "--spec", spec, "--explain", "--json")
+    assert answer["readAs"] == "give a locker to somebody"
+    assert answer["matches"][0]["name"] == "assignLocker"
+    _, text = run("search", "asignar un casillero a alguien", "--spec", spec, "--explain")
+    assert "read as: assign" in str(text)
+    _, answer = run("search", "give a locker to somebody", "--spec", spec, "--explain", "--json")
+    assert "readAs" not in answer
+
+
 def test_search_reports_a_wrong_limit_as_an_invalid_request(spec: Path) -> None:
     code, answer = run("search", "locker", "--spec", spec, "--limit", "99", "--json")
     assert (code, answer["error"]["code"]) == (1, "invalid_request")

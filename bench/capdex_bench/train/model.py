@@ -66,15 +66,15 @@ class Model:
         packed = pack(ids)
         return embed(self.weights, self.shape, packed, dtype=DTYPES[precision], dropout=dropout)
 
-    def vectors(self, texts: Sequence[str], limit: int) -> NDArray[np.float32]:
-        """Return (texts, hidden) in full precision, for measuring."""
+    def vectors(self, texts: Sequence[str], limit: int, precision: str = "fp32") -> NDArray[np.float32]:
+        """Return (texts, hidden) without gradients, for measuring and mining."""
         ids = self.tokens(texts, limit)
         order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
         found = np.zeros((len(ids), self.hidden), dtype=np.float32)
         with torch.no_grad():
             for start in range(0, len(order), _MOST):
                 rows = order[start : start + _MOST]
-                found[rows] = self.embed([ids[i] for i in rows], precision="fp32").numpy()
+                found[rows] = self.embed([ids[i] for i in rows], precision=precision).numpy()
         return found
 
     @property

@@ -11,13 +11,17 @@ from .exclusions import is_left_out
 from .split import titles_of
 
 USED = "used"
+UNSERVED = "without an answer"
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """``numbers`` are those of the corpus's requests to train on, in its order."""
+    """Numbers of the corpus's requests, in its order."""
 
     numbers: tuple[int, ...]
+    """Those with an answer, to train on."""
+    unserved: tuple[int, ...]
+    """Those that nothing serves, as negatives."""
     counts: Mapping[str, int]
     """What became of the requests: ``used``, or why not; ``used KIND`` splits the used ones."""
 
@@ -33,8 +37,9 @@ def select(corpus: Corpus, held_out: Collection[str], judging: Container[str]) -
     barred = {document for document, title in titles_of(corpus).items() if is_left_out(document, title)}
     fates = [_fate(request, barred, held_out, judging) for request in corpus.requests]
     numbers = tuple(number for number, fate in enumerate(fates) if fate == USED)
+    unserved = tuple(number for number, fate in enumerate(fates) if fate == UNSERVED)
     kinds = Counter(f"{USED} {corpus.requests[number].kind}" for number in numbers)
-    return Pool(numbers, {**dict(sorted(Counter(fates).items())), **dict(sorted(kinds.items()))})
+    return Pool(numbers, unserved, {**dict(sorted(Counter(fates).items())), **dict(sorted(kinds.items()))})
 
 
 def _fate(request: Request, barred: Container[str], held_out: Container[str], judging: Container[str]) -> str:
@@ -42,6 +47,6 @@ def _fate(request: Request, barred: Container[str], held_out: Container[str], ju
         return "API of a judging set"
     if request.document in held_out:
         return "held out"
-    if not request.answers:
-        return "without an answer"
-    return "near a judging request" if request.text in judging else USED
+    if request.text in judging:
+        return "near a judging request"
+    return USED if request.answers else UNSERVED

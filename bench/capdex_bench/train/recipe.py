@@ -29,6 +29,16 @@ class Settings:
     """Requests per API and batch, at most."""
     siblings: int = 0
     """Further operations per API and batch, as negatives only."""
+    mined: float = 0.0
+    """Nearest wrong operations per request, in the mean, as negatives only; mined once, before all steps."""
+    unserved: int = 0
+    """Requests that nothing serves, per API and batch: what operations must stay away from."""
+    typos: float = 0.0
+    """Share of the requests that get a spelling mistake."""
+    glossed: float = 0.0
+    """Share of the requests in other languages that are shown as searching reads them, word by word."""
+    bare: float = 0.0
+    """Share of the operations that are shown without summary and description."""
     temperature: float = 0.04
     learning_rate: float = 6e-5
     """The highest, after the warm-up; it then falls evenly to 0."""
@@ -51,6 +61,10 @@ class Settings:
             raise ConfigurationError(f"no precision {self.precision!r}: know bf16, fp32")
         if not (self.epochs > 0 and self.apis > 1 and self.requests > 0 and 0 <= self.dropout < 1):
             raise ConfigurationError("epochs and requests must be above 0, apis above 1, dropout in 0..1")
+        if min(self.siblings, self.mined, self.unserved) < 0:
+            raise ConfigurationError("siblings, mined and unserved must be 0 or more")
+        if not all(0 <= share <= 1 for share in (self.typos, self.glossed, self.bare)):
+            raise ConfigurationError("typos, glossed and bare are shares: 0..1")
 
 
 def fingerprint(settings: Settings, base: str, texts: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from capdex_engine.rank.blend import FITTED, Blend
 from ..evaluate import DEPTH, Result
 from ..formats import write_lines
 from ..runs import production_run
-from .examples import Example, Remembered, read_examples, read_strangers, texts_of
+from .examples import Example, Remembered, read_examples, read_strangers
 from .figures import Figures, figures, page
 from .fit import fit_blend
 from .material import ALONE, FOLDS, Part, load_material
@@ -66,12 +66,11 @@ def run_tuning(
 def _read(parts: Sequence[Part], encoder: Encoder, cache: Path | None, say: Say) -> list[_Read]:
     store = VectorStore(cache / "vectors" if cache else None, encoder)
     remembered = Remembered(store, encoder.identity, encoder.dimension)
-    remembered.learn(texts_of(part.set for part in parts))
-    say("requests encoded")
     alone = [part for part in parts if part.group == ALONE]
     found = []
     for part in parts:
         searcher = Searcher.build(part.set.operations, remembered, store=store)
+        remembered.learn(text for query in part.set.queries for text in searcher.texts(query.text))
         examples = read_examples(part, searcher)
         if part.group == ALONE:
             examples += read_strangers(part, alone, searcher)

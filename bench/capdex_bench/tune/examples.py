@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from capdex_engine.encode import VectorStore
 from capdex_engine.rank import Searcher
 from capdex_engine.rank.features import Need
-from capdex_engine.rank.needs import split_needs
 
 from ..formats import Query
-from ..sets import QuerySet
-from .material import PUBLIC, SEED, Part
+from .material import ALONE, PUBLIC, SEED, Part
 
 DEPTH: Final = 10
 """Answers that a caller sees, shared among the needs of a request."""
@@ -46,6 +44,8 @@ class Example:
     """Needs that the request was split into."""
     stranger: bool = False
     """Whether the request was made for another API."""
+    alone: bool = False
+    """Whether the catalog is one API's."""
 
     @property
     def shown(self) -> int:
@@ -75,14 +75,6 @@ class Remembered:
         return np.stack([self._vectors[text] for text in texts])
 
 
-def texts_of(sets: Iterable[QuerySet]) -> Iterator[str]:
-    """Yield every text that searching these sets encodes, operations apart."""
-    for one in sets:
-        for query in one.queries:
-            yield query.text
-            yield from split_needs(query.text)
-
-
 def read_examples(part: Part, searcher: Searcher) -> list[Example]:
     """Return the examples of every request, split as in production."""
     keys = np.array([operation.key for operation in searcher.operations], dtype=object)
@@ -92,7 +84,10 @@ def read_examples(part: Part, searcher: Searcher) -> list[Example]:
         right = np.isin(keys, list(labels))
         needs = searcher.needs(query.text)
         found += [
-            _example(searcher, need, right, _weight(part, query), place, max(len(needs) - 1, 1))
+            replace(
+                _example(searcher, need, right, _weight(part, query), place, max(len(needs) - 1, 1)),
+                alone=part.group == ALONE,
+            )
             for place, need in enumerate(needs)
         ]
     return found

@@ -23,7 +23,7 @@ GATED: Final = frozenset({"meaning", "words", "words_share", "name_fill", "summa
 """Features whose weight depends on the request; of the others one number is fitted."""
 SCALES: Final[Mapping[str, float]] = {"meaning": 0.1}
 """The cosine moves in tenths: its weights may be ten times as large before they are held back."""
-FALSE_ABSTENTION: Final = 0.01
+FALSE_ABSTENTION: Final = 0.05
 """Share of answerable requests that the floor may leave unanswered."""
 
 CALIBRATED: Final = ("always", "known", "best_meaning", "part")
@@ -151,11 +151,12 @@ def fit_served(examples: Sequence[Example], blend: Blend) -> dict[str, float]:
     """Return slopes and shifts of what tells requests that the catalog serves from others.
 
     Requests without an answer and strangers' weigh the same in sum, and both as much as the rest. The
-    constant is set so that no more than :data:`FALSE_ABSTENTION` of the served ones fall below 0.
+    constant is set so that no more than :data:`FALSE_ABSTENTION` of the served ones of single APIs, whose
+    catalogs are the smallest, fall below 0.
     """
     used = [one for one in examples if one.shown]
     rows = np.array(
-        [[rivalry(blend.utilities(one.features, one.gates)), *_chosen(one, SERVING)] for one in used]
+        [[float(blend.utilities(one.features, one.gates).max()), *_chosen(one, SERVING)] for one in used]
     )
     answered = np.array([bool(one.answers) for one in used])
     weights = np.array([one.weight for one in used])
@@ -164,19 +165,15 @@ def fit_served(examples: Sequence[Example], blend: Blend) -> dict[str, float]:
     for group, share in ((answered, 0.5), (strange, 0.25), (~answered & ~strange, 0.25)):
         balanced[group] *= share / max(weights[group].sum(), 1e-9)
     found = logistic(rows, answered, balanced, l2=SERVED_L2)
-    lowest = _quantile((rows @ found)[answered], weights[answered], FALSE_ABSTENTION)
-    served = dict(zip(("rivals", *SERVING), found.tolist(), strict=True))
+    alone = answered & np.array([one.alone for one in used])
+    judged = alone if alone.any() else answered
+    lowest = float(np.quantile((rows @ found)[judged], FALSE_ABSTENTION))
+    served = dict(zip(("best", *SERVING), found.tolist(), strict=True))
     return {**served, "always": served["always"] - lowest}
 
 
 def _chosen(one: Example, gates: Sequence[str]) -> list[float]:
     return [float(one.gates[GATES.index(gate)]) for gate in gates]
-
-
-def _quantile(values: Array, weights: Array, share: float) -> float:
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(weights[order]) / weights.sum()
-    return float(values[order][np.searchsorted(below, share)])
 
 
 def logistic(

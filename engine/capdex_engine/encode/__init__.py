@@ -36,7 +36,8 @@ def load_encoder(
         threads: For calls with many texts; ``None`` takes all cores. Local models ignore it.
 
     Raises:
-        ModelError: The model is missing, altered, or fails a gate, or the cache cannot be written.
+        ModelError: The model is missing, altered, or fails a gate, the cache cannot be written, or a package
+            is absent that only a local model or an export needs; the message says what to install.
         ValueError: Both ``model`` and ``pinned`` are given.
     """
     if model is not None and pinned is not None:

@@ -13,6 +13,7 @@ from ..errors import ModelError
 from .artefact import Artefact, DamagedArtefact, artefact_folder, open_artefact
 from .lock import MODEL, TOKENIZER, LockedModel, Model, ShippedModel, model_folder, verify_files
 from .onnx import OnnxEncoder
+from .packages import require
 
 _ATTEMPTS: Final = 3  # another process may replace a damaged export while we read it
 
@@ -61,6 +62,7 @@ def prepare_artefact(cache: Path, model: LockedModel, progress: Progress) -> Art
 
 
 def _export(model: LockedModel, folder: Path, progress: Progress) -> None:
+    require(f"The export of {model.name}", ("onnx", "safetensors"), beside=(model.requirement,))
     from .export import export
 
     try:

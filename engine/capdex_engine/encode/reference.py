@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..errors import ModelError
 from .lock import model_folder, read_lock, sha256_file, verify_files
 from .onnx import clean
+from .packages import require
 
 
 class SentenceTransformerEncoder:
@@ -25,7 +26,8 @@ class SentenceTransformerEncoder:
         folder: As ``SentenceTransformer.save`` writes it; ``None`` takes the files of the lock's ``base``.
 
     Raises:
-        ModelError: There is no such model. Nothing is ever downloaded.
+        ModelError: There is no such model, or sentence-transformers is not installed. Nothing is ever
+            downloaded.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -64,6 +66,7 @@ def _require_model(folder: Path) -> Path:
 
 
 def _load(folder: Path) -> Any:
+    require("A local sentence-transformers model", ("sentence-transformers",))
     # Read by huggingface_hub at its import; the model is local, so no request may ever leave.
     os.environ["HF_HUB_OFFLINE"] = "1"
     with warnings.catch_warnings():

@@ -4,7 +4,7 @@
 
 orders the operations of one request. A logistic over an operation's utility, that of all its rivals
 together (``log of the sum of exp utility``), and the request's gates turns it into the probability that the
-operation is a right one; another one, without the operation, says whether any of them is.
+operation is a right one; another one, over the best utility and the gates, says whether any of them is.
 ``capdex bench tune`` fits all three on training requests, never on data that judges.
 """
 
@@ -38,7 +38,7 @@ class Blend:
     Args:
         weights: Feature -> gate -> weight.
         calibration: ``utility`` and ``rivals`` -> slope, gate -> shift (:meth:`probabilities`).
-        served: ``rivals`` -> slope, gate -> shift (:meth:`serves`).
+        served: ``best`` -> slope, gate -> shift (:meth:`serves`).
     """
 
     weights: Weights
@@ -64,7 +64,9 @@ class Blend:
 
     def serves(self, utility: NDArray[np.float64], gates: NDArray[np.float32]) -> float:
         """Return a number below 0 where a request with these candidates is likely to be served by none."""
-        return self.served["rivals"] * rivalry(utility) + _shift(self.served, gates)
+        # The best alone: together, the candidates of a large catalog would outweigh those of a small one.
+        best = float(utility.max(initial=_NOBODY))
+        return self.served["best"] * best + _shift(self.served, gates)
 
     @cached_property
     def _matrix(self) -> NDArray[np.float64]:

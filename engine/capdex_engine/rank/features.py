@@ -30,7 +30,8 @@ GATES: Final = ("always", "short", "known", "best_words", "best_meaning", "forei
 
 ``short``: 1 / number of words. ``known``: share of the request's rarity that the catalog knows.
 ``best_words``, ``best_meaning``: the best value of the feature among the candidates.
-``foreign``: share of letters outside ASCII. ``part``: 1 for one of the needs of a split request.
+``foreign``: 1 for a request that was put into English, else its share of letters outside ASCII.
+``part``: 1 for one of the needs of a split request.
 """
 
 
@@ -45,6 +46,8 @@ class Need:
     text: str
     vector: NDArray[np.float32]
     terms: Terms
+    foreign: float = 0.0
+    """1 where the words are those of a gloss; else the share of letters outside ASCII."""
     part: bool = False
     """Whether the request was split, and this is one of its needs."""
 
@@ -109,7 +112,6 @@ class FeatureReader:
 
     def _gates(self, need: Need, features: NDArray[np.float32]) -> NDArray[np.float32]:
         known = float(self._lexical.postings.idf[list(need.terms.known)].sum())
-        letters = [c for c in need.text if c.isalpha()]
         return np.array(
             [
                 1.0,
@@ -117,11 +119,17 @@ class FeatureReader:
                 min(known / max(need.terms.total_idf, 1e-6), 1.0),
                 features[:, FEATURES.index("words")].max(initial=0.0),
                 features[:, FEATURES.index("meaning")].max(initial=0.0),
-                sum(not c.isascii() for c in letters) / max(len(letters), 1),
+                need.foreign,
                 float(need.part),
             ],
             dtype=np.float32,
         )
+
+
+def foreign_share(text: str) -> float:
+    """Return the share of letters outside ASCII: 0..1."""
+    letters = [c for c in text if c.isalpha()]
+    return sum(not c.isascii() for c in letters) / max(len(letters), 1)
 
 
 def lexical_rarity(index: LexicalIndex, found: Sequence[str]) -> float:

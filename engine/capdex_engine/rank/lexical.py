@@ -195,6 +195,12 @@ class LexicalIndex:
         idf = sum(self._rarity(t) for t in wanted)
         return Terms(tuple(vocabulary[t] for t in (*wanted, *joined) if t in vocabulary), idf)
 
+    def known(self, query: str) -> float:
+        """Return the share of the query's rarity that the operations know: 0..1."""
+        found = self.terms(query)
+        idf = float(self.postings.idf[list(found.known)].sum())
+        return min(idf / found.total_idf, 1.0) if found.total_idf > 0 else 0.0
+
     def _rarity(self, token: str) -> float:
         number = self.postings.vocabulary.get(token)
         return self._unseen if number is None else float(self.postings.idf[number])

@@ -14,10 +14,12 @@ from capdex_engine.operation import Operation
 from capdex_engine.rank.blend import FITTED, Blend
 from capdex_engine.rank.dense import DenseIndex, operation_text
 from capdex_engine.rank.exact import ExactNames, Named
-from capdex_engine.rank.features import FEATURES, FeatureReader, Need
+from capdex_engine.rank.features import FEATURES, FeatureReader, Need, foreign_share
 from capdex_engine.rank.lexical import LexicalIndex, top
 from capdex_engine.rank.needs import split_needs
+from capdex_engine.rank.reading import Reading, RequestReader
 from capdex_engine.rank.twins import deal_by_field, field_tiers, twin_groups
+from capdex_engine.text import words
 
 if TYPE_CHECKING:
     from capdex_engine.encode import Encoder, VectorStore
@@ -38,7 +40,8 @@ HINT_NO_WORDS: Final = (
     "The query holds no words to search by. Name the action and the object, such as 'list users'."
 )
 HINT_WEAK: Final = "No match is certain. Compare the summaries before you call one, or search in other words."
-_WEAK: Final = 0.15
+_WEAK: Final = 0.3
+"""Score of the first match, so its probability, below which the caller is told to look twice."""
 
 Found = tuple[float, int, Mapping[str, float]]
 """Score, number, and parts of the score of an operation found."""
@@ -62,6 +65,8 @@ class SearchResult:
 
     hits: tuple[Hit, ...]
     hint: str | None
+    read_as: str | None = None
+    """The query in correct English, where it is not the query itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,7 @@ class Searcher:
         self._lexical = LexicalIndex(self._operations)
         self._dense = DenseIndex(vectors[self._order])
         self._exact = ExactNames(self._operations)
+        self._requests = RequestReader(self._lexical)
         self._reader = FeatureReader(self._operations, self._lexical)
         self._twins = twin_groups(self._operations)
 
@@ -147,32 +153,54 @@ class Searcher:
         """
         may = None if allowed is None else allowed[self._order]
         named = self._permitted(self._exact.find(query), may)
-        terms = self._lexical.terms(query)
-        if not (named.whole or named.among or terms.total_idf > 0):
+        if not (named.whole or named.among or self._asks(query)):
             return SearchResult((), HINT_NO_WORDS)
         if not self._operations or (may is not None and not may.any()):
             return SearchResult((), HINT_NOTHING)
-        rankings = [self._rank(need, may) for need in self.needs(query)]
+        reading, clauses = self.read(query)
+        rankings = [self._rank(need, may) for need in self._needs(reading, clauses)]
         found = _merge(rankings, limit)
         if max(ranking.serves for ranking in rankings) < 0:
             found = []
-        return self._result(_with_names(found, named, limit))
+        read_as = None if reading.english == query else reading.english
+        return self._result(_with_names(found, named, limit), read_as)
+
+    def _asks(self, query: str) -> bool:
+        """Tell whether anything is asked: stop words alone ask nothing, but *who am I* does."""
+        return self._lexical.terms(query).total_idf > 0 or "who" in words(query)
 
     def _permitted(self, named: Named, may: NDArray[np.bool_] | None) -> Named:
         if may is None:
             return named
         return Named(tuple(r for r in named.whole if may[r]), tuple(r for r in named.among if may[r]))
 
+    def read(self, query: str) -> tuple[Reading, tuple[str, ...]]:
+        """Return the query as it is understood, and its needs where it has several."""
+        reading = self._requests.read(query)
+        clauses = split_needs(reading.english)
+        return reading, clauses if len(clauses) > 1 else ()
+
+    def texts(self, query: str) -> tuple[str, ...]:
+        """Return what searching ``query`` encodes: the query, its reading in correct English, each need."""
+        reading, clauses = self.read(query)
+        return (*reading.texts, *clauses)
+
     def needs(self, query: str) -> list[Need]:
         """Return the request itself and, where it asks for several things, each of them."""
-        clauses = split_needs(query)
-        texts = [query, *clauses] if len(clauses) > 1 else [query]
-        vectors = self._encoder.encode(texts)
-        inside = vectors[1:] + CONTEXT * vectors[0]
+        return self._needs(*self.read(query))
+
+    def _needs(self, reading: Reading, clauses: Sequence[str]) -> list[Need]:
+        vectors = self._encoder.encode((*reading.texts, *clauses))
+        own = len(reading.texts)
+        whole = reading.vector(vectors[:own])
+        inside = vectors[own:] + CONTEXT * whole
         inside /= np.maximum(np.linalg.norm(inside, axis=1, keepdims=True), 1e-9)
+        foreign = 1.0 if reading.language else foreign_share(reading.text)
         return [
-            Need(text, vector, self._lexical.terms(text), part=number > 0)
-            for number, (text, vector) in enumerate(zip(texts, [vectors[0], *inside], strict=True))
+            Need(text, vector, self._lexical.terms(text), foreign, part=number > 0)
+            for number, (text, vector) in enumerate(
+                zip([reading.english, *clauses], [whole, *inside], strict=True)
+            )
         ]
 
     def describe(
@@ -197,11 +225,11 @@ class Searcher:
         order = np.lexsort((rows, -scores))
         return _Ranked(rows[order], scores[order], parts[order], self._blend.serves(utility, gates))
 
-    def _result(self, found: list[Found]) -> SearchResult:
+    def _result(self, found: list[Found], read_as: str | None) -> SearchResult:
         hits = tuple(Hit(self._operations[row], score, parts) for score, row, parts in found)
         if not hits:
-            return SearchResult((), HINT_NOTHING)
-        return SearchResult(hits, HINT_WEAK if hits[0].score < _WEAK else None)
+            return SearchResult((), HINT_NOTHING, read_as)
+        return SearchResult(hits, HINT_WEAK if hits[0].score < _WEAK else None, read_as)
 
 
 def _merge(rankings: Sequence[_Ranked], limit: int) -> list[Found]:

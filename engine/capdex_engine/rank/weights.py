@@ -1,7 +1,7 @@
 """Fitted numbers of the blend (:mod:`capdex_engine.rank.blend`), by ``capdex bench tune``.
 
-Fitted on requests for APIs that the encoder never saw (their operations in the training data): 3728
-alone, 1831 merged, 1025 public training sets. Encoder: capdex-minilm:a8ce04032eb33496.
+Fitted on requests for APIs that the encoder never saw (whole documents): 4688 alone, 1831 merged, 1025
+public training sets. Encoder: capdex-minilm:5486d78848a9d7a6.
 """
 
 from collections.abc import Mapping
@@ -9,48 +9,48 @@ from typing import Final
 
 WEIGHTS: Final[Mapping[str, Mapping[str, float]]] = {
     "meaning": {
-        "always": 26.03,
-        "short": 10.92,
-        "known": -7.09,
-        "best_words": -0.38,
-        "best_meaning": -12.03,
-        "foreign": -3.89,
+        "always": 25.2,
+        "short": 14.2,
+        "known": -4.42,
+        "best_words": 1.19,
+        "best_meaning": -13.05,
+        "foreign": 1.96,
     },
     "words": {
-        "always": -0.63,
-        "short": 0.76,
-        "known": -0.09,
-        "best_words": 1.28,
-        "best_meaning": -1.09,
-        "foreign": 0.03,
+        "always": -0.66,
+        "short": 1.03,
+        "known": 0.18,
+        "best_words": 1.79,
+        "best_meaning": -0.98,
+        "foreign": 0.28,
     },
     "words_share": {
-        "always": 1.2,
-        "short": -0.27,
-        "known": 2.01,
-        "best_words": -0.63,
-        "best_meaning": -1.59,
-        "foreign": 0.43,
+        "always": 1.12,
+        "short": -1.07,
+        "known": 1.62,
+        "best_words": -0.66,
+        "best_meaning": -1.16,
+        "foreign": 0.93,
     },
     "name_fill": {
-        "always": 0.72,
-        "short": -0.99,
-        "known": 1.77,
-        "best_words": -1.67,
-        "best_meaning": -1.15,
-        "foreign": 0.14,
+        "always": 0.44,
+        "short": -1.2,
+        "known": 1.25,
+        "best_words": -1.86,
+        "best_meaning": -0.96,
+        "foreign": 0.04,
     },
     "summary_fill": {
-        "always": -0.12,
-        "short": -0.54,
-        "known": 0.42,
-        "best_words": -0.63,
-        "best_meaning": -0.09,
-        "foreign": 0.12,
+        "always": -0.18,
+        "short": -0.4,
+        "known": -0.14,
+        "best_words": 0.02,
+        "best_meaning": 0.2,
+        "foreign": 0.17,
     },
     "same": {"always": 5.0},
-    "method": {"always": -0.01},
-    "collection": {"always": -0.02},
+    "method": {"always": 0.04},
+    "collection": {"always": 0.04},
     "deprecated": {"always": -0.3},
 }
 """Feature -> gate -> weight: listwise softmax over each request's
@@ -58,25 +58,24 @@ candidates, L2 0.0003. ``same`` and ``deprecated`` are set by hand, since the tr
 too few of either."""
 
 CALIBRATION: Final[Mapping[str, float]] = {
-    "utility": 1.483,
-    "rivals": -1.522,
-    "always": 0.57,
-    "known": 0.078,
-    "best_meaning": 2.555,
-    "part": 0.641,
+    "utility": 1.386,
+    "rivals": -1.344,
+    "always": -1.444,
+    "known": 0.325,
+    "best_meaning": 3.599,
+    "part": 0.626,
 }
 """Logistic over what a caller sees of each request: slopes of an
 operation's utility and of its rivals' together, and each gate's shift."""
 
 SERVED: Final[Mapping[str, float]] = {
-    "rivals": 0.478,
-    "always": -4.742,
-    "short": -0.71,
-    "known": 3.504,
-    "best_words": 0.664,
-    "best_meaning": 2.198,
-    "foreign": 0.599,
+    "best": 0.51,
+    "always": -4.997,
+    "short": -1.955,
+    "known": 3.059,
+    "best_words": 0.719,
+    "best_meaning": 2.089,
+    "foreign": -1.326,
 }
-"""Below 0, and nothing is returned: logistic over the utility of all
-candidates together and the gates, its constant such that 1% of the served training
-requests lie below."""
+"""Below 0, and nothing is returned: logistic over the best utility
+and the gates, its constant such that 5% of the served training requests lie below."""

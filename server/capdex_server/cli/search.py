@@ -17,7 +17,8 @@ def search(
     source: Annotated[str | None, typer.Option(help="Only this source.")] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Only what cannot change anything.")] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show what each part adds to the score.")
+        bool,
+        typer.Option("--explain", help="Show how the query is read, and what each part adds to the score."),
     ] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -43,6 +44,8 @@ def search(
 
 def _print_answer(answer: dict[str, Any]) -> None:
     matches = answer["matches"]
+    if "readAs" in answer:
+        typer.echo(f"read as: {answer['readAs']}")
     if matches:
         print_table(
             f"{len(matches)} match{'es' if len(matches) != 1 else ''}",
