@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 
 from bench.helpers import ticking
-from bench.train_tiny import apis, corpus, write_base
+from bench.train_tiny import apis, corpus
 from capdex_bench.train import loop
 from capdex_bench.train.corpus import Corpus
 from capdex_bench.train.loop import CHECKPOINT, Run
@@ -26,22 +25,11 @@ FOREIGN = ("muestra todos los usuarios", "zeige alle Rechnungen", "列出所有�
 PLAIN = Settings(epochs=1, apis=3, requests=6, learning_rate=2e-3, precision="fp32")
 ALL = replace(PLAIN, epochs=2, siblings=1, mined=1.5, unserved=1, typos=0.4, glossed=0.5, bare=0.3)
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 Start = Callable[..., Run]
 Shown = Callable[[Settings], tuple[list[str], list[str]]]
 """Settings -> requests and operations' texts."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_base(tmp_path_factory.mktemp("base"))
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bench.helpers import ticking
-from bench.train_tiny import apis, corpus, write_base
+from bench.train_tiny import apis, corpus
 from capdex_bench.train.corpus import Corpus
 from capdex_bench.train.loop import CHECKPOINT, Run, learning_rate
 from capdex_bench.train.model import Model
@@ -21,20 +21,9 @@ SETTINGS = Settings(
     epochs=2, apis=3, requests=6, learning_rate=2e-3, dropout=0.1, precision="fp32", siblings=1
 )
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 Start = Callable[..., Run]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_base(tmp_path_factory.mktemp("base"))
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from capdex_bench.reliability import auroc
 from capdex_bench.tune.examples import Example
-from capdex_bench.tune.figures import auroc
 from capdex_bench.tune.fit import BY_HAND, FALSE_ABSTENTION, fit_blend, fit_weights, logistic, newton
 from capdex_bench.tune.material import FOLDS, Part, load_material, merged
 from capdex_bench.tune.render import weights_module
@@ -106,7 +106,7 @@ def test_a_logistic_gives_the_share_of_right_ones() -> None:
     ("higher", "lower", "expected"), [([2.0], [1.0], 1.0), ([1.0], [1.0], 0.5), ([0.0], [1.0], 0.0)]
 )
 def test_auroc_counts_pairs(higher: list[float], lower: list[float], expected: float) -> None:
-    assert auroc(higher, lower) == expected
+    assert auroc([(score, True) for score in higher] + [(score, False) for score in lower]) == expected
 
 
 def test_the_folds_share_no_api(shared: Path) -> None:

@@ -201,32 +201,27 @@ def test_files_of_a_folder_that_differ_in_their_ending_alone_are_told_apart(tmp_
 )
 def test_a_reference_to_a_file_that_is_no_document_shows_nothing_of_it(tmp_path, reference, content):
     (tmp_path / reference.partition("#")[0]).write_text(content)
-    operation = {
-        "operationId": "go",
-        "requestBody": {"content": {"application/json": {"schema": {"$ref": reference}}}},
-    }
-    document = {
-        "openapi": "3.1.0",
-        "info": {"title": "t", "version": "1"},
-        "paths": {"/go": {"post": operation}},
-    }
-    (tmp_path / "x.json").write_text(json.dumps(document))
-    (reason,) = kept_out_reasons(tmp_path / "x.json")
+    (reason,) = kept_out_reasons(document_that_refers(tmp_path, reference))
     assert "planted-secret" not in reason
 
 
 def test_a_missing_file_is_named_without_the_folders_above(tmp_path):
-    schema = {"$ref": "sub/gone.yaml#/Foo"}
+    (reason,) = kept_out_reasons(document_that_refers(tmp_path, "sub/gone.yaml#/Foo"))
+    assert "gone.yaml" in reason
+    assert str(tmp_path) not in reason
+
+
+def document_that_refers(folder, reference):
+    schema = {"$ref": reference}
     operation = {"operationId": "go", "requestBody": {"content": {"application/json": {"schema": schema}}}}
     document = {
         "openapi": "3.1.0",
         "info": {"title": "t", "version": "1"},
         "paths": {"/go": {"post": operation}},
     }
-    (tmp_path / "x.json").write_text(json.dumps(document))
-    (reason,) = kept_out_reasons(tmp_path / "x.json")
-    assert "gone.yaml" in reason
-    assert str(tmp_path) not in reason
+    path = folder / "x.json"
+    path.write_text(json.dumps(document))
+    return path
 
 
 def kept_out_reasons(path) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -78,16 +78,14 @@ class Remembered:
 def read_examples(part: Part, searcher: Searcher) -> list[Example]:
     """Return the examples of every request, split as in production."""
     keys = np.array([operation.key for operation in searcher.operations], dtype=object)
+    alone = part.group == ALONE
     found: list[Example] = []
     for query in part.set.queries:
         labels = part.set.grades(query)
         right = np.isin(keys, list(labels))
         needs = searcher.needs(query.text)
         found += [
-            replace(
-                _example(searcher, need, right, _weight(part, query), place, max(len(needs) - 1, 1)),
-                alone=part.group == ALONE,
-            )
+            _example(searcher, need, right, _weight(part, query), place, max(len(needs) - 1, 1), alone=alone)
             for place, need in enumerate(needs)
         ]
     return found
@@ -124,6 +122,7 @@ def _example(
     needs: int,
     *,
     stranger: bool = False,
+    alone: bool = False,
 ) -> Example:
     rows, features, gates = searcher.describe(need)
-    return Example(features, gates, right[rows], weight, int(right.sum()), place, needs, stranger)
+    return Example(features, gates, right[rows], weight, int(right.sum()), place, needs, stranger, alone)

@@ -10,6 +10,7 @@ import numpy as np
 from ..curves import calibration_error
 from ..evaluate import Result, macro_mean
 from ..measures import Measure
+from ..reliability import auroc
 from .material import GROUPS
 
 MEASURES: Final = tuple(
@@ -42,22 +43,14 @@ def _mean_of(measure: Measure) -> Callable[[Sequence[Result]], float]:
 
 def first_match_auroc(results: Iterable[Result]) -> float:
     """Return how likely a right first match scores above a wrong one, over requests with an answer."""
-    first = [
-        (answers[0].score, answers[0].key in grades)
-        for result in results
-        for query in result.set.queries
-        if (grades := result.set.grades(query)) and (answers := result.run.get(query.id, ()))
-    ]
-    return auroc([score for score, right in first if right], [score for score, right in first if not right])
-
-
-def auroc(higher: Sequence[float], lower: Sequence[float]) -> float:
-    """Return how likely a number of the one is above one of the other, ties counted half; NaN without any."""
-    if not higher or not lower:
-        return float("nan")
-    ordered = np.sort(np.array(lower))
-    below = np.searchsorted(ordered, higher, side="left") + np.searchsorted(ordered, higher, side="right")
-    return float(below.mean() / 2 / len(lower))
+    return auroc(
+        [
+            (answers[0].score, answers[0].key in grades)
+            for result in results
+            for query in result.set.queries
+            if (grades := result.set.grades(query)) and (answers := result.run.get(query.id, ()))
+        ]
+    )
 
 
 def page(rows: Mapping[str, Figures]) -> str:

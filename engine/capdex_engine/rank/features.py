@@ -111,12 +111,11 @@ class FeatureReader:
         return np.where(self._has_path[rows], np.where(self._item[rows], -1.0, 1.0), 0.0).astype(np.float32)
 
     def _gates(self, need: Need, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        known = float(self._lexical.postings.idf[list(need.terms.known)].sum())
         return np.array(
             [
                 1.0,
                 1.0 / max(len(words(need.text)), 1),
-                min(known / max(need.terms.total_idf, 1e-6), 1.0),
+                self._lexical.known(need.terms),
                 features[:, FEATURES.index("words")].max(initial=0.0),
                 features[:, FEATURES.index("meaning")].max(initial=0.0),
                 need.foreign,

@@ -195,11 +195,10 @@ class LexicalIndex:
         idf = sum(self._rarity(t) for t in wanted)
         return Terms(tuple(vocabulary[t] for t in (*wanted, *joined) if t in vocabulary), idf)
 
-    def known(self, query: str) -> float:
-        """Return the share of the query's rarity that the operations know: 0..1."""
-        found = self.terms(query)
-        idf = float(self.postings.idf[list(found.known)].sum())
-        return min(idf / found.total_idf, 1.0) if found.total_idf > 0 else 0.0
+    def known(self, terms: Terms) -> float:
+        """Return the share of a query's rarity that the operations know: 0..1."""
+        idf = float(self.postings.idf[list(terms.known)].sum())
+        return min(idf / max(terms.total_idf, 1e-6), 1.0)
 
     def _rarity(self, token: str) -> float:
         number = self.postings.vocabulary.get(token)

@@ -56,7 +56,7 @@ class RequestReader:
         found = gloss(text)
         if found is None:
             return Reading(text, self._speller.correct(text), SPELT)
-        own = self._lexical.known(text)
-        if own > 0 and own >= self._lexical.known(found.text):
+        own, english = (self._lexical.known(self._lexical.terms(one)) for one in (text, found.text))
+        if own > 0 and own >= english:
             return Reading(text, text, language=found.language)
         return Reading(text, found.text, GLOSSED, found.language)
