@@ -34,7 +34,7 @@ def examples(feature: str, *, count: int = 60, noise: float = 0.3) -> list[Examp
             right[int(signal.argmax())] = True
         gates = np.zeros(len(GATES), dtype=np.float32)
         gates[GATES.index("always")] = 1
-        made.append(Example(features, gates, right, 1.0, int(right.sum()), stranger=unserved))
+        made.append(Example(features, gates, right, 1.0, int(right.sum())))
     return made
 
 
@@ -62,9 +62,8 @@ def test_a_fit_gives_the_same_numbers_again_and_calibrates() -> None:
 
 
 def _scores(probabilities: Any, utilities: Any, made: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
-    seen = [one for one in made if not one.stranger]
-    scores = [probabilities(utilities(one.features, one.gates), one.gates) for one in seen]
-    return np.concatenate(scores), np.concatenate([one.right for one in seen])
+    scores = [probabilities(utilities(one.features, one.gates), one.gates) for one in made]
+    return np.concatenate(scores), np.concatenate([one.right for one in made])
 
 
 def test_the_floor_leaves_few_served_requests_unanswered() -> None:

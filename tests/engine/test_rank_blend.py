@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from capdex_engine.rank.blend import CEILING, FITTED, Blend, rivalry
+from capdex_engine.rank.blend import CEILING, FITTED, PLAIN, Blend, rivalry
 from capdex_engine.rank.features import FEATURES, GATES
 from capdex_engine.rank.intent import METHODS, method_agreement, wants_many
 from capdex_engine.rank.tool import SEARCH_INPUT
@@ -20,7 +20,7 @@ def test_every_weight_belongs_to_a_feature_and_a_gate() -> None:
     assert set(WEIGHTS) <= set(FEATURES)
     assert all(set(row) <= set(GATES) for row in WEIGHTS.values())
     assert {"utility", "rivals"} <= set(CALIBRATION) <= {"utility", "rivals", *GATES}
-    assert {"best"} <= set(SERVED) <= {"best", *GATES}
+    assert {"rivals"} <= set(SERVED) <= {"rivals", *GATES}
 
 
 @given(st.lists(st.floats(-60, 60), min_size=2, max_size=20), GATE_VALUES)
@@ -54,12 +54,22 @@ def test_the_better_the_candidates_the_likelier_a_request_is_served() -> None:
     assert FITTED.serves(np.array([]), gates) < served[0]
 
 
+def test_a_request_that_plainly_says_a_candidate_s_words_is_served() -> None:
+    gates = np.zeros(len(GATES), dtype=np.float32)
+    gates[GATES.index("always")] = 1
+    unlikely = np.array([-9.0])
+    assert FITTED.serves(unlikely, gates) < 0
+    gates[GATES.index("plain")] = PLAIN
+    assert FITTED.serves(unlikely, gates) >= 0
+    assert FITTED.serves(np.array([]), gates) < 0
+
+
 def test_the_rivalry_of_one_is_its_own_utility() -> None:
     assert rivalry(np.array([3.0])) == 3.0
 
 
 def test_a_blend_without_weights_prefers_nothing() -> None:
-    blank = Blend({}, {"utility": 1.0, "rivals": -1.0}, {"best": 1.0})
+    blank = Blend({}, {"utility": 1.0, "rivals": -1.0}, {"rivals": 1.0})
     features = np.random.default_rng(1).random((4, len(FEATURES)), dtype=np.float32)
     assert not blank.utilities(features, np.ones(len(GATES), dtype=np.float32)).any()
 

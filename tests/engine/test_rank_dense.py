@@ -23,19 +23,45 @@ def test_search_is_exact_among_the_allowed(seed: int, count: int, wanted: int) -
     query = unit_rows(seed + 1, 1)[0]
     allowed = np.random.default_rng(seed).random(count) < 0.4
     expected = [i for i in np.argsort(-(vectors @ query)) if allowed[i]][:wanted]
-    assert DenseIndex(vectors).search(query, wanted, allowed).tolist() == expected
+    assert DenseIndex(vectors).search(query, wanted, allowed)[0].tolist() == expected
 
 
 def test_without_a_mask_all_may_be_found() -> None:
     vectors = unit_rows(1, 5)
-    assert DenseIndex(vectors).search(vectors[3], 1).tolist() == [3]
-    assert len(DenseIndex(vectors).search(vectors[3], 50)) == 5
+    assert DenseIndex(vectors).search(vectors[3], 1)[0].tolist() == [3]
+    assert len(DenseIndex(vectors).search(vectors[3], 50)[0]) == 5
 
 
 def test_nothing_allowed_or_nothing_there_gives_nothing() -> None:
     vectors = unit_rows(1, 5)
-    assert DenseIndex(vectors).search(vectors[0], 3, np.zeros(5, dtype=bool)).tolist() == []
-    assert DenseIndex(vectors[:0]).search(vectors[0], 3).tolist() == []
+    assert DenseIndex(vectors).search(vectors[0], 3, np.zeros(5, dtype=bool))[0].tolist() == []
+    assert DenseIndex(vectors[:0]).search(vectors[0], 3)[0].tolist() == []
+
+
+def test_a_search_gives_the_cosines_with_the_rows() -> None:
+    vectors = unit_rows(6, 400, 32)
+    index = DenseIndex(vectors)
+    rows, cosines = index.search(vectors[7], 100)
+    assert rows[0] == 7 and (np.diff(cosines) <= 0).all()
+    assert cosines.tolist() == index.similarities(vectors[7], rows).tolist()
+
+
+def test_reading_vectors_as_bytes_loses_none_of_the_best() -> None:
+    vectors = unit_rows(8, 3_000, 384)
+    queries = unit_rows(9, 20, 384)
+    index = DenseIndex(vectors)
+    for query in queries:
+        exact = np.argsort(-(vectors @ query), kind="stable")[:150]
+        assert set(index.search(query, 150)[0].tolist()) == set(exact.tolist())
+
+
+def test_one_large_number_among_the_vectors_does_no_harm() -> None:
+    vectors = unit_rows(10, 500, 384)
+    vectors[0] = 0
+    vectors[0, 0] = 1
+    query = unit_rows(11, 1, 384)[0]
+    exact = np.argsort(-(vectors @ query), kind="stable")[:20]
+    assert DenseIndex(vectors).search(query, 20)[0].tolist() == exact.tolist()
 
 
 def test_similarities_are_cosines_of_the_given_rows() -> None:

@@ -13,10 +13,10 @@ from capdex_engine.rank.blend import FITTED, Blend
 from ..evaluate import DEPTH, Result
 from ..formats import write_lines
 from ..runs import production_run
-from .examples import Example, Remembered, read_examples, read_strangers
+from .examples import Example, Remembered, read_examples
 from .figures import Figures, figures, page
 from .fit import fit_blend
-from .material import ALONE, FOLDS, Part, load_material
+from .material import FOLDS, Part, load_material
 from .render import weights_module
 
 Say = Callable[[str], None]
@@ -66,15 +66,11 @@ def run_tuning(
 def _read(parts: Sequence[Part], encoder: Encoder, cache: Path | None, say: Say) -> list[_Read]:
     store = VectorStore(cache / "vectors" if cache else None, encoder)
     remembered = Remembered(store, encoder.identity, encoder.dimension)
-    alone = [part for part in parts if part.group == ALONE]
     found = []
     for part in parts:
         searcher = Searcher.build(part.set.operations, remembered, store=store)
         remembered.learn(text for query in part.set.queries for text in searcher.texts(query.text))
-        examples = read_examples(part, searcher)
-        if part.group == ALONE:
-            examples += read_strangers(part, alone, searcher)
-        found.append(_Read(part, searcher, examples))
+        found.append(_Read(part, searcher, read_examples(part, searcher)))
     say(f"{sum(len(one.examples) for one in found)} examples read")
     return found
 

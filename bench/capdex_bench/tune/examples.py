@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,15 +14,13 @@ from capdex_engine.rank import Searcher
 from capdex_engine.rank.features import Need
 
 from ..formats import Query
-from .material import ALONE, PUBLIC, SEED, Part
+from .material import ALONE, PUBLIC, Part
 
 DEPTH: Final = 10
 """Answers that a caller sees, shared among the needs of a request."""
-KIND_WEIGHTS: Final = {"foreign": 0.3}
+KIND_WEIGHTS: Final = {"foreign": 0.3, "none": 0.3}
 """The training data holds more of them than callers send."""
 PUBLIC_WEIGHT: Final = 1.0
-STRANGERS: Final = 20
-"""Requests of other APIs that each single API is asked, as many as it can hardly serve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +39,6 @@ class Example:
     """0: the whole request; else which of its needs."""
     needs: int = 1
     """Needs that the request was split into."""
-    stranger: bool = False
-    """Whether the request was made for another API."""
     alone: bool = False
     """Whether the catalog is one API's."""
 
@@ -91,24 +86,6 @@ def read_examples(part: Part, searcher: Searcher) -> list[Example]:
     return found
 
 
-def read_strangers(
-    part: Part, others: Sequence[Part], searcher: Searcher, *, seed: int = SEED
-) -> list[Example]:
-    """Return examples of requests that were made for other APIs of the fold, and are taken for unserved."""
-    pool = [
-        (other, query)
-        for other in others
-        if other.fold == part.fold and other.set.operations[0].source != part.set.operations[0].source
-        for query in other.set.queries
-    ]
-    chosen = random.Random(f"{seed} {part.set.name}").sample(pool, min(STRANGERS, len(pool)))  # noqa: S311
-    nothing = np.zeros(len(searcher.operations), dtype=np.bool_)
-    return [
-        _example(searcher, searcher.needs(query.text)[0], nothing, _weight(other, query), 0, 1, stranger=True)
-        for other, query in chosen
-    ]
-
-
 def _weight(part: Part, query: Query) -> float:
     return KIND_WEIGHTS.get(query.type, PUBLIC_WEIGHT if part.group == PUBLIC else 1.0)
 
@@ -121,8 +98,7 @@ def _example(
     place: int,
     needs: int,
     *,
-    stranger: bool = False,
     alone: bool = False,
 ) -> Example:
     rows, features, gates = searcher.describe(need)
-    return Example(features, gates, right[rows], weight, int(right.sum()), place, needs, stranger, alone)
+    return Example(features, gates, right[rows], weight, int(right.sum()), place, needs, alone)

@@ -21,6 +21,8 @@ BY_HAND: Final[Weights] = {"same": {"always": 5.0}, "deprecated": {"always": -0.
 large enough to carry a request that says just a name's or a summary's words."""
 GATED: Final = frozenset({"meaning", "words", "words_share", "name_fill", "summary_fill"})
 """Features whose weight depends on the request; of the others one number is fitted."""
+NO_WEIGHT: Final = frozenset({"part", "plain"})
+"""Gates that no feature's weight depends on: they only move the probability and the floor."""
 SCALES: Final[Mapping[str, float]] = {"meaning": 0.1}
 """The cosine moves in tenths: its weights may be ten times as large before they are held back."""
 FALSE_ABSTENTION: Final = 0.05
@@ -28,8 +30,9 @@ FALSE_ABSTENTION: Final = 0.05
 
 CALIBRATED: Final = ("always", "known", "best_meaning", "part")
 """Gates that shift the probability. The others add nothing once the rivals are known."""
-SERVING: Final = ("always", "short", "known", "best_words", "best_meaning", "foreign")
-"""Gates that say whether a request is served at all."""
+SERVING: Final = ("always", "best_meaning", "foreign")
+"""Gates that say whether a request is served at all. How short it is and how much of it the catalog knows
+add nothing to the AUROC on APIs that a fit did not see, and hold less for catalogs of other sizes."""
 L2: Final = 3e-4
 SERVED_L2: Final = 1e-3
 
@@ -75,7 +78,7 @@ def fit_weights(examples: Sequence[Example], *, l2: float, by_hand: Weights = BY
     fixed = np.array([[by_hand.get(f, {}).get(g, 0.0) for g in GATES] for f in FEATURES])
     free = np.array(
         [
-            [f not in by_hand and (g == "always" or (f in GATED and g != "part")) for g in GATES]
+            [f not in by_hand and (g == "always" or (f in GATED and g not in NO_WEIGHT)) for g in GATES]
             for f in FEATURES
         ]
     )
@@ -137,7 +140,7 @@ def fit_calibration(examples: Sequence[Example], blend: Blend) -> dict[str, floa
     right: list[bool] = []
     weights: list[float] = []
     for one in examples:
-        if one.stranger or not one.shown:
+        if not one.shown:
             continue
         utility = blend.utilities(one.features, one.gates)
         best = np.lexsort((np.arange(len(utility)), -utility))[: one.shown]
@@ -150,25 +153,20 @@ def fit_calibration(examples: Sequence[Example], blend: Blend) -> dict[str, floa
 def fit_served(examples: Sequence[Example], blend: Blend) -> dict[str, float]:
     """Return slopes and shifts of what tells requests that the catalog serves from others.
 
-    Requests without an answer and strangers' weigh the same in sum, and both as much as the rest. The
-    constant is set so that no more than :data:`FALSE_ABSTENTION` of the served ones of single APIs, whose
-    catalogs are the smallest, fall below 0.
+    Fitted on catalogs of one API, where people wrote what nothing there serves; both kinds weigh the same.
+    The constant is set so that no more than :data:`FALSE_ABSTENTION` of the served ones fall below 0.
     """
-    used = [one for one in examples if one.shown]
+    used = [one for one in examples if one.shown and one.alone] or [one for one in examples if one.shown]
     rows = np.array(
-        [[float(blend.utilities(one.features, one.gates).max()), *_chosen(one, SERVING)] for one in used]
+        [[rivalry(blend.utilities(one.features, one.gates)), *_chosen(one, SERVING)] for one in used]
     )
     answered = np.array([bool(one.answers) for one in used])
     weights = np.array([one.weight for one in used])
-    balanced = weights.copy()
-    strange = np.array([one.stranger for one in used])
-    for group, share in ((answered, 0.5), (strange, 0.25), (~answered & ~strange, 0.25)):
-        balanced[group] *= share / max(weights[group].sum(), 1e-9)
-    found = logistic(rows, answered, balanced, l2=SERVED_L2)
-    alone = answered & np.array([one.alone for one in used])
-    judged = alone if alone.any() else answered
-    lowest = float(np.quantile((rows @ found)[judged], FALSE_ABSTENTION))
-    served = dict(zip(("best", *SERVING), found.tolist(), strict=True))
+    for kind in (answered, ~answered):
+        weights[kind] /= max(weights[kind].sum(), 1e-9)
+    found = logistic(rows, answered, weights, l2=SERVED_L2)
+    lowest = float(np.quantile((rows @ found)[answered], FALSE_ABSTENTION))
+    served = dict(zip(("rivals", *SERVING), found.tolist(), strict=True))
     return {**served, "always": served["always"] - lowest}
 
 

@@ -25,8 +25,9 @@ candidates, L2 {L2:g}. ``same`` and ``deprecated`` are set by hand, since the tr
 too few of either."""'''
 _CALIBRATION_SAY: Final = '''"""Logistic over what a caller sees of each request: slopes of an
 operation's utility and of its rivals' together, and each gate's shift."""'''
-_SERVED_SAY: Final = f'''"""Below 0, and nothing is returned: logistic over the best utility
-and the gates, its constant such that {FALSE_ABSTENTION:.0%} of the served training requests lie below."""'''
+_SERVED_SAY: Final = f'''"""Below 0, and nothing is returned: logistic over the utility of all
+candidates together and the gates, its constant such that {FALSE_ABSTENTION:.0%} of the served requests
+for single training APIs lie below."""'''
 
 
 def weights_module(blend: Blend, made: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from capdex_engine.catalog import schemas
 from capdex_engine.catalog.assemble import Shelf
@@ -28,6 +28,7 @@ REVISION_LENGTH: Final = 16
 
 RetrieveFor = Callable[[Source], Retrieve | None]
 Clock = Callable[[], float]
+SchemaKind = Literal["body", "arguments", "whole"]
 
 
 class Catalog:
@@ -52,6 +53,7 @@ class Catalog:
         self._by_name = {operation.name: operation for operation in known}
         self._by_key = _by_key(known)
         self._details = lru_cache(maxsize=MAX_PARSED_DETAILS)(self._load_details)
+        self._schemas = lru_cache(maxsize=MAX_PARSED_DETAILS)(self._make_schema)
         self._near: NearNames | None = None
 
     def get(self, name: str) -> Operation | None:
@@ -71,12 +73,20 @@ class Catalog:
         return self._details(operation.source, operation.details_id)
 
     def body_schema(self, operation: Operation) -> dict[str, Any] | None:
-        """Return the self-contained schema of the preferred media type; ``None`` without a body."""
-        return schemas.body_schema(self.details(operation))
+        """Return the self-contained schema of the preferred media type; ``None`` without a body.
+
+        It is handed out again: do not change it.
+        """
+        return self._schemas(operation.source, operation.details_id, "body")
 
     def arguments_schema(self, operation: Operation, *, with_body: bool = False) -> dict[str, Any]:
-        """Return one JSON Schema for the argument object: the parameter slots and, if asked, the body."""
-        return schemas.arguments_schema(self.details(operation), with_body=with_body)
+        """Return one JSON Schema for the argument object: the parameter slots and, if asked, the body.
+
+        It is handed out again: do not change it.
+        """
+        kind: SchemaKind = "whole" if with_body else "arguments"
+        schema = self._schemas(operation.source, operation.details_id, kind)
+        return {} if schema is None else schema
 
     def near(
         self, name: str, *, limit: int = 3, allowed: Callable[[Operation], bool] | None = None
@@ -113,6 +123,12 @@ class Catalog:
             "executable": operation.executable,
             "reason": operation.reason,
         }
+
+    def _make_schema(self, source: str, details_id: int, kind: SchemaKind) -> dict[str, Any] | None:
+        details = self._details(source, details_id)
+        if kind == "body":
+            return schemas.body_schema(details)
+        return schemas.arguments_schema(details, with_body=kind == "whole")
 
     def _load_details(self, source: str, details_id: int) -> OperationDetails:
         shelf = self._shelves.get(source)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from capdex_engine.operation import Operation
 from capdex_engine.rank.intent import method_agreement, method_numbers, wants_many
-from capdex_engine.rank.lexical import BIT, LexicalIndex, Terms
+from capdex_engine.rank.lexical import BIT, LexicalIndex, Terms, path_text
 from capdex_engine.text import tokens, words
 
 FEATURES: Final = (
@@ -25,13 +25,15 @@ FEATURES: Final = (
     "collection",  # whether a request for many meets a path that ends without a placeholder
     "deprecated",
 )
-GATES: Final = ("always", "short", "known", "best_words", "best_meaning", "foreign", "part")
+GATES: Final = ("always", "short", "known", "best_words", "best_meaning", "foreign", "part", "plain")
 """What decides how much each feature counts, per request:
 
 ``short``: 1 / number of words. ``known``: share of the request's rarity that the catalog knows.
 ``best_words``, ``best_meaning``: the best value of the feature among the candidates.
 ``foreign``: 1 for a request that was put into English, else its share of letters outside ASCII.
 ``part``: 1 for one of the needs of a split request.
+``plain``: how far the request and the name, summary or path of one candidate say the same words: the lesser
+of the shares of rarity that they have in common.
 """
 
 
@@ -63,6 +65,7 @@ class FeatureReader:
         self._has_path = np.array([bool(o.path) for o in operations], dtype=bool)
         self._name_rarity = self._rarities(o.name for o in operations)
         self._summary_rarity = self._rarities(o.summary for o in operations)
+        self._path_rarity = self._rarities(path_text(o) for o in operations)
 
     def _rarities(self, texts: Iterable[str]) -> NDArray[np.float32]:
         found = (lexical_rarity(self._lexical, tokens(text)) for text in texts)
@@ -91,6 +94,8 @@ class FeatureReader:
         name_fill = np.minimum(name / self._name_rarity[rows], 1.0)
         summary_fill = np.minimum(summary / self._summary_rarity[rows], 1.0)
         same = np.maximum(np.minimum(name_fill, name / total), np.minimum(summary_fill, summary / total))
+        path = _covered(masks, idf, BIT["path"])
+        plain = np.maximum(same, np.minimum(path / self._path_rarity[rows], path / total))
         columns = {
             "meaning": similarities,
             "words": scores[rows] / total,
@@ -103,14 +108,14 @@ class FeatureReader:
             "deprecated": self._deprecated[rows],
         }
         features = np.stack([columns[name] for name in FEATURES], axis=1).astype(np.float32)
-        return features, self._gates(need, features)
+        return features, self._gates(need, features, float(plain.max(initial=0.0)))
 
     def _collection(self, text: str, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         if not wants_many(text):
             return np.zeros(len(rows), dtype=np.float32)
         return np.where(self._has_path[rows], np.where(self._item[rows], -1.0, 1.0), 0.0).astype(np.float32)
 
-    def _gates(self, need: Need, features: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _gates(self, need: Need, features: NDArray[np.float32], plain: float) -> NDArray[np.float32]:
         return np.array(
             [
                 1.0,
@@ -120,6 +125,7 @@ class FeatureReader:
                 features[:, FEATURES.index("meaning")].max(initial=0.0),
                 need.foreign,
                 float(need.part),
+                min(plain, 1.0),
             ],
             dtype=np.float32,
         )

@@ -32,6 +32,10 @@ _VERBS: Final[Mapping[str, str]] = {
 _INTENTS: Final[Mapping[str, frozenset[str]]] = {
     intent: frozenset(stem(verb) for verb in verbs.split()) for intent, verbs in _VERBS.items()
 }
+_INTENTS_OF: Final[Mapping[str, list[str]]] = {
+    verb: [intent for intent, verbs in _INTENTS.items() if verb in verbs]
+    for verb in frozenset().union(*_INTENTS.values())
+}
 _MORE_VERBS: Final = (
     "accept access activate allow analyse analyze answer approve archive ask assess attach ban bring buy "
     "calculate capture choose clone close collect compare compute confirm connect convert copy decline "
@@ -81,8 +85,5 @@ def wants_many(query: str) -> bool:
 
 
 def _first_intents(query: str) -> list[str]:
-    for word in words(query)[:8]:
-        found = [intent for intent, verbs in _INTENTS.items() if stem(word) in verbs]
-        if found:
-            return found
-    return []
+    stems = map(stem, words(query)[:8])
+    return next((_INTENTS_OF[one] for one in stems if one in _INTENTS_OF), [])

@@ -108,6 +108,8 @@ def _language(text: str) -> str | None:
         return None if _UKRAINIAN.search(text) else "ru"
     parts = _WORD.findall(text)
     english = sum(map(_is_english, parts))
+    if english == len(parts):
+        return None  # nothing below could say otherwise, and most requests end here
     hits = {language: sum(map(_reader(language).sureness, parts)) for language in _LATIN}
     best = max(_LATIN, key=hits.__getitem__)
     # Misspelt English shares many a stem with other languages, but seldom a word.

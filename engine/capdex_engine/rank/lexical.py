@@ -52,6 +52,11 @@ _PLACEHOLDER: Final = re.compile(r"\{[^}]*\}")
 _DESCRIPTION_CHARACTERS: Final = 600
 
 
+def path_text(operation: Operation) -> str:
+    """Return the path without its placeholders."""
+    return _PLACEHOLDER.sub(" ", operation.path)
+
+
 def field_texts(operation: Operation) -> dict[str, str]:
     """Return the texts of an operation, keyed as :data:`FIELD_WEIGHTS` (``compounds`` is no text)."""
     same = operation.operation_id in (None, operation.name)
@@ -60,7 +65,7 @@ def field_texts(operation: Operation) -> dict[str, str]:
         "keywords": " ".join(operation.keywords),
         "operation_id": "" if same else operation.operation_id or "",
         "summary": operation.summary,
-        "path": _PLACEHOLDER.sub(" ", operation.path),
+        "path": path_text(operation),
         "tags": " ".join(operation.tags),
         "title": operation.api_title,
         "description": operation.description[:_DESCRIPTION_CHARACTERS],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -208,9 +208,14 @@ class Searcher:
     ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
         """Return a need's candidates, their features and the gates (:mod:`capdex_engine.rank.features`)."""
         scores = self._lexical.scores(need.terms)
-        rows = np.union1d(top(scores, CANDIDATES, may), self._dense.search(need.vector, CANDIDATES, may))
-        features, gates = self._reader.read(need, rows, scores, self._dense.similarities(need.vector, rows))
-        return rows, features, gates
+        near, cosines = self._dense.search(need.vector, CANDIDATES, may)
+        worded = top(scores, CANDIDATES, may)
+        others = worded[np.isin(worded, near, invert=True)]
+        rows = np.concatenate([near, others])
+        order = np.argsort(rows)
+        rows = rows[order]
+        similarities = np.concatenate([cosines, self._dense.similarities(need.vector, others)])[order]
+        return rows, *self._reader.read(need, rows, scores, similarities)
 
     def _rank(self, need: Need, may: NDArray[np.bool_] | None) -> _Ranked:
         rows, features, gates = self.describe(need, may)
@@ -234,17 +239,17 @@ class Searcher:
 
 def _merge(rankings: Sequence[_Ranked], limit: int) -> list[Found]:
     """Take the needs' best in turn until ``limit``; each operation with the best score any need gave it."""
+    chosen = _in_turn(rankings[1:] or rankings, limit)
     best: dict[int, Found] = {}
     for ranking in rankings:
-        for i in range(min(len(ranking.rows), 4 * limit)):
-            row, score = int(ranking.rows[i]), float(ranking.scores[i])
-            if row not in best or score > best[row][0]:
+        for i, row in enumerate(ranking.rows[: 4 * limit].tolist()):
+            score = float(ranking.scores[i])
+            if row in chosen and (row not in best or score > best[row][0]):
                 best[row] = (score, row, dict(zip(FEATURES, ranking.parts[i].tolist(), strict=True)))
-    chosen = _in_turn(rankings[1:] or rankings, limit)
     return sorted((best[row] for row in chosen), key=lambda f: (-f[0], f[1]))
 
 
-def _in_turn(rankings: Sequence[_Ranked], limit: int) -> list[int]:
+def _in_turn(rankings: Sequence[_Ranked], limit: int) -> Collection[int]:
     chosen: dict[int, None] = {}
     for place in range(max((len(r.rows) for r in rankings), default=0)):
         for ranking in rankings:
@@ -252,7 +257,7 @@ def _in_turn(rankings: Sequence[_Ranked], limit: int) -> list[int]:
                 chosen.setdefault(int(ranking.rows[place]))
         if len(chosen) >= limit:
             break
-    return list(chosen)
+    return chosen
 
 
 def _with_names(found: list[Found], named: Named, limit: int) -> list[Found]:

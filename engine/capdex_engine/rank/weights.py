@@ -58,24 +58,22 @@ candidates, L2 0.0003. ``same`` and ``deprecated`` are set by hand, since the tr
 too few of either."""
 
 CALIBRATION: Final[Mapping[str, float]] = {
-    "utility": 1.386,
-    "rivals": -1.344,
-    "always": -1.444,
-    "known": 0.325,
-    "best_meaning": 3.599,
-    "part": 0.626,
+    "utility": 1.415,
+    "rivals": -1.436,
+    "always": -0.1,
+    "known": 0.222,
+    "best_meaning": 2.876,
+    "part": 0.635,
 }
 """Logistic over what a caller sees of each request: slopes of an
 operation's utility and of its rivals' together, and each gate's shift."""
 
 SERVED: Final[Mapping[str, float]] = {
-    "best": 0.51,
-    "always": -4.997,
-    "short": -1.955,
-    "known": 3.059,
-    "best_words": 0.719,
-    "best_meaning": 2.089,
-    "foreign": -1.326,
+    "rivals": 0.533,
+    "always": -6.246,
+    "best_meaning": 3.582,
+    "foreign": -1.036,
 }
-"""Below 0, and nothing is returned: logistic over the best utility
-and the gates, its constant such that 5% of the served training requests lie below."""
+"""Below 0, and nothing is returned: logistic over the utility of all
+candidates together and the gates, its constant such that 5% of the served requests
+for single training APIs lie below."""
