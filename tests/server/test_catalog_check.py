@@ -182,6 +182,26 @@ def test_settings_of_the_configuration_show_in_the_report(home: Path) -> None:
     assert source["notCallable"][0]["availability"] == "no_credential"
 
 
+def test_the_configuration_cures_texts_and_chooses_the_server(home: Path) -> None:
+    write(home / "api.json", {**GOOD, "servers": [{"url": "https://{zone}.test"}]})
+    write(
+        home / "capdex.toml",
+        """
+        [sources.api]
+        location = "api.json"
+        include = ["method:GET"]
+        server_variables = { zone = "eu" }
+        [sources.api.overrides."GET /x"]
+        summary = "Find\\u202e people"
+        keywords = ["staff"]
+        """,
+    )
+    result = CliRunner().invoke(app, ["catalog", "list", "--json"])
+    (row,) = json.loads(result.stdout)
+    assert (row["summary"], row["executable"], row["reason"]) == ("Find people", True, None)
+    assert checked()[1]["warnings"] == 0
+
+
 def test_the_linter_says_what_it_says_and_changes_no_exit_code(home: Path) -> None:
     pytest.importorskip("openapi_spec_validator")
     spec = write(home / "a.json", {**GOOD, "info": {"title": "t"}})
