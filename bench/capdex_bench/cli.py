@@ -314,3 +314,26 @@ def tune(
             data_folder(data) / "train", out, encoder, say=_say, cache=cache, documents=documents
         )
     typer.echo(table)
+
+
+@app.command()
+def documents(
+    folder: Annotated[
+        Path, typer.Argument(exists=True, file_okay=False, help="Documents; folders in it are read too.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="Folder to write DOCUMENTS.md to.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the page.")] = False,
+) -> None:
+    """Read a folder of API descriptions and show what the catalog builder makes of them.
+
+    Exit code 1 when too many are unusable, an operation is missing, or it takes too long or too much.
+    """
+    import json
+
+    from .sweep import sweep, sweep_json, sweep_page, write_sweep
+
+    with _errors():
+        found = sweep(folder, say=_say)
+        page = sweep_page(found) if out is None else write_sweep(found, out)
+    typer.echo(json.dumps(sweep_json(found), ensure_ascii=False, indent=2) if as_json else page)
+    raise typer.Exit(0 if found.passed() else 1)

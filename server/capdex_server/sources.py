@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from capdex_engine.catalog import Source, SourceSettings
@@ -17,12 +15,10 @@ from capdex_server.addresses import origin_of
 from capdex_server.config import DOCUMENT_ENDINGS, OverrideConfig, SchemeConfig, SourceConfig, is_url
 from capdex_server.credentials import Credential, DefaultCredentials, Held
 from capdex_server.logs import get_logger
+from capdex_server.places import Place, find_places, read_file
 
-MAX_FILE_BYTES: Final = 64 * 1024 * 1024
-"""A document file larger than this is refused."""
 Fetch = Callable[[str, str], bytes]
 """``(url, source name)`` -> bytes; raises DocumentError."""
-_IS_DOCUMENT: Final = re.compile(rb"""["']?\b(?:openapi|swagger)["']?\s*:\s*["']?[23]\b""")
 _log = get_logger(__name__)
 
 
@@ -61,18 +57,35 @@ def load_sources(
     loaded = Loaded()
     for name, config in configs.items():
         try:
-            documents = _documents(name, config, fetched.get(name), loaded.skipped)
+            places, skipped = find_places(name, config, fetched.get(name))
         except DocumentError as error:
             loaded.failures[name] = error
             continue
-        for long_name, document in documents:
-            held = Held(explicit.get(name, {}), defaults.of(name, long_name))
-            loaded.sources.append(replace(document, settings=_settings(config, held)))
-            loaded.credentials[document.name] = held
-            loaded.owners[document.name] = name
-            others = {name, long_name} - {document.name} - (configs.keys() - {name})
-            loaded.names[document.name] = (document.name, *sorted(others))
+        if skipped:
+            # Fragments that documents refer to; said once so that a misspelt document is not missed.
+            loaded.skipped[name] = skipped
+            _log.info("source.not_documents", source=name, files=skipped)
+        for place in places:
+            try:
+                held = Held(explicit.get(name, {}), defaults.of(name, place.long_name))
+                loaded.sources.append(read_source(place, config, held))
+            except DocumentError as error:
+                loaded.failures[place.name] = error
+                continue
+            loaded.credentials[place.name] = held
+            loaded.owners[place.name] = name
+            others = {name, place.long_name} - {place.name} - (configs.keys() - {name})
+            loaded.names[place.name] = (place.name, *sorted(others))
     return loaded
+
+
+def read_source(place: Place, config: SourceConfig, held: Held) -> Source:
+    """Return a document with its source's settings.
+
+    Raises:
+        DocumentError: It cannot be read.
+    """
+    return replace(place.read(), settings=_settings(config, held))
 
 
 def retriever(source: Source, owner: str, config: SourceConfig, fetch: Fetch) -> Callable[[str], bytes]:
@@ -97,54 +110,6 @@ def retriever(source: Source, owner: str, config: SourceConfig, fetch: Fetch) ->
         return fetch(uri, owner)
 
     return retrieve
-
-
-_Documents = list[tuple[str, Source]]
-"""Each with the name that it has, or would have beside others of its folder."""
-
-
-def _documents(
-    name: str, config: SourceConfig, fetched: bytes | DocumentError | None, skipped: dict[str, list[str]]
-) -> _Documents:
-    if isinstance(fetched, DocumentError):
-        raise fetched
-    if fetched is not None:
-        return [(name, Source(name, config.location, fetched, config.document_url or config.location))]
-    path = Path(config.location)
-    if path.is_dir():
-        return _folder(name, path.absolute(), config, skipped)
-    return [(name, Source(name, str(path.absolute()), _read_file(path), config.document_url))]
-
-
-def _folder(name: str, folder: Path, config: SourceConfig, skipped: dict[str, list[str]]) -> _Documents:
-    files = [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in DOCUMENT_ENDINGS]
-    documents = [(path, data) for path in files if _IS_DOCUMENT.search(data := _read_file(path))]
-    if len(documents) < len(files):
-        # Fragments that documents refer to; said once so that a misspelt document is not missed.
-        skipped[name] = sorted({str(path) for path in files} - {str(path) for path, _ in documents})
-        _log.info("source.not_documents", source=name, files=skipped[name])
-    if not documents:
-        raise DocumentError(f"The folder {folder} holds no OpenAPI document.", location=str(folder))
-    made: _Documents = []
-    stems = Counter(path.with_suffix("") for path, _ in documents)
-    for path, data in documents:
-        # Files that differ in their ending alone keep it, whatever order they are found in.
-        shown = path if stems[path.with_suffix("")] > 1 else path.with_suffix("")
-        long_name = ".".join((name, *shown.relative_to(folder).parts))
-        own = name if len(documents) == 1 else long_name
-        made.append((long_name, Source(own, str(path), data, config.document_url)))
-    return made
-
-
-def _read_file(path: Path) -> bytes:
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise DocumentError(f"The file is larger than {MAX_FILE_BYTES} bytes.", location=str(path))
-        return path.read_bytes()
-    except OSError as error:
-        raise DocumentError(
-            f"The file {path.name} cannot be read: {error.strerror}.", location=str(path)
-        ) from error
 
 
 def _root(config: SourceConfig) -> Path:
@@ -174,7 +139,7 @@ def _read_inside(path: Path, root: Path) -> bytes:
             f"The document refers to {path.name}; only files that end in {endings} are read.",
             location=str(path),
         )
-    return _read_file(resolved)
+    return read_file(resolved)
 
 
 def _settings(config: SourceConfig, credentials: Held) -> SourceSettings:

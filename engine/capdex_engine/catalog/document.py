@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+from array import array
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -20,7 +22,7 @@ from capdex_engine.documents import References, Retrieve, parse_document, refs_i
 from capdex_engine.errors import DocumentError
 from capdex_engine.operation import Body, MediaType, Parameter, Schema
 
-READER_VERSION: Final = 4
+READER_VERSION: Final = 5
 """Raised when a document would be read differently; kept stores of older versions are not used."""
 MAX_PARSED_DEFINITIONS: Final = 2048
 
@@ -42,6 +44,16 @@ class Document:
         self._numbers: dict[Mode, dict[str, int]] = store.meta["definitions"]
         store.meta = None  # all of it that is needed has been taken
         self._definition = lru_cache(maxsize=MAX_PARSED_DEFINITIONS)(self._parse_definition)
+
+    def keep_outline(self) -> None:
+        """Let go of all but what names, availability and the load report are made from."""
+        self._store = Store(array("Q", [0]), None, b"")
+        self._numbers = {"request": {}, "response": {}}
+        rows = (
+            replace(row, summary="", description="", parameters=(), body_properties=(), body_digest="")
+            for row in self.record.operations
+        )
+        self.record = replace(self.record, operations=tuple(rows))
 
     def details(self, number: int) -> tuple[tuple[Parameter, ...], Body | None, Mapping[str, Any]]:
         """Return parameters, body and responses of one entry of the store."""

@@ -35,11 +35,19 @@ class KeptOut:
     pointer: str = ""
     name: str | None = None
     """In the catalog, for operations."""
+    by_settings: bool = False
+    """Whether the source's settings leave it out, rather than its structure."""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether it is an operation that the document describes in a way that cannot be called."""
+        return self.kind == "operation" and not self.by_settings
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields under their own names, ``name`` only where there is one."""
+        """Return the fields; ``name`` only where there is one, ``bySettings`` only where it is true."""
         row = {key: getattr(self, key) for key in ("kind", "method", "path", "reason", "pointer")}
-        return row if self.name is None else {"name": self.name, **row}
+        named = row if self.name is None else {"name": self.name, **row}
+        return {**named, "bySettings": True} if self.by_settings else named
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,16 @@ class SourceReport:
     error: DocumentError | None = None
     """Why the whole document could not be used."""
 
+    @property
+    def broken(self) -> int:
+        """Operations that are kept out by their structure."""
+        return sum(entry.is_broken for entry in self.kept_out)
+
+    @property
+    def waiting(self) -> int:
+        """Operations in search that need a setting before they can be called."""
+        return sum(len(entry.names) for entry in self.not_callable)
+
     def to_json(self) -> dict[str, Any]:
         """Return the report of one source; ``error`` is SPEC's error object or ``None``."""
         return {
@@ -108,15 +126,27 @@ class LoadReport:
         """The sources whose document could not be used at all."""
         return tuple(report for report in self.sources if report.error is not None)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return ``{"operations", "keptOut", "notCallable", "failed", "sources": [...]}`` with totals."""
+    def totals(self) -> dict[str, Any]:
+        """Return ``{"documents", "operations", "keptOut", "notCallable", "warnings", "failed", …}``.
+
+        ``keptOut`` counts webhooks and callbacks too; ``broken`` the operations among them that their
+        structure keeps out. ``seconds`` and ``bytes`` are sums over the documents.
+        """
         return {
+            "documents": len(self.sources),
             "operations": sum(report.operations for report in self.sources),
             "keptOut": sum(len(report.kept_out) for report in self.sources),
-            "notCallable": sum(len(e.names) for report in self.sources for e in report.not_callable),
+            "broken": sum(report.broken for report in self.sources),
+            "notCallable": sum(report.waiting for report in self.sources),
+            "warnings": sum(len(report.warnings) for report in self.sources),
             "failed": len(self.failed),
-            "sources": [report.to_json() for report in self.sources],
+            "seconds": round(sum(report.seconds for report in self.sources), 3),
+            "bytes": sum(report.size for report in self.sources),
         }
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the totals, and ``sources`` with what became of each."""
+        return {**self.totals(), "sources": [report.to_json() for report in self.sources]}
 
 
 def group_not_callable(operations: Iterable[Operation]) -> tuple[NotCallable, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -13,21 +12,18 @@ from typing import Any, Final, Literal
 
 from capdex_engine.catalog import schemas
 from capdex_engine.catalog.assemble import Shelf
-from capdex_engine.catalog.document import Document, load_document
+from capdex_engine.catalog.loading import Clock, RetrieveFor, is_out, load, report_on
 from capdex_engine.catalog.names import assign_names
 from capdex_engine.catalog.near import NearNames
-from capdex_engine.catalog.report import KeptOut, LoadReport, Remark, SourceReport, group_not_callable
+from capdex_engine.catalog.report import LoadReport, Remark, SourceReport
 from capdex_engine.catalog.source import Source
-from capdex_engine.documents import Retrieve
-from capdex_engine.errors import ConfigurationError, DocumentError
+from capdex_engine.errors import ConfigurationError
 from capdex_engine.operation import Availability, Operation, OperationDetails
 
 MAX_PARSED_DETAILS: Final = 1024
 """Operations whose details stay parsed in memory."""
 REVISION_LENGTH: Final = 16
 
-RetrieveFor = Callable[[Source], Retrieve | None]
-Clock = Callable[[], float]
 SchemaKind = Literal["body", "arguments", "whole"]
 
 
@@ -44,8 +40,8 @@ class Catalog:
         self, operations: Iterable[Operation], shelves: dict[str, Shelf], report: LoadReport
     ) -> None:
         everything = sorted(operations, key=lambda operation: operation.name)
-        self.operations = tuple(op for op in everything if not _is_out(op))
-        self.kept_out = tuple(op for op in everything if _is_out(op))
+        self.operations = tuple(op for op in everything if not is_out(op))
+        self.kept_out = tuple(op for op in everything if is_out(op))
         self.report = report
         self.revision = _revision(everything)
         self._shelves = shelves
@@ -99,7 +95,7 @@ class Catalog:
         same = [
             operation.name
             for operation in (of_key if isinstance(of_key, tuple) else ())
-            if not _is_out(operation) and (allowed is None or allowed(operation))
+            if not is_out(operation) and (allowed is None or allowed(operation))
         ]
         if self._near is None:
             self._near = NearNames(self.operations)
@@ -135,14 +131,6 @@ class Catalog:
         return OperationDetails() if shelf is None else shelf.details(details_id)
 
 
-@dataclass(slots=True)
-class _Loaded:
-    source: Source
-    document: Document | None = None
-    error: DocumentError | None = None
-    seconds: float = 0.0
-
-
 def build_catalog(
     sources: Sequence[Source],
     *,
@@ -165,7 +153,7 @@ def build_catalog(
         ConfigurationError: Two sources have one name.
     """
     _check_names(sources)
-    loaded = [_load(source, retrieve, cache, clock) for source in sources]
+    loaded = [load(source, retrieve, cache, clock) for source in sources]
     shelves = {each.source.name: Shelf(each.source, each.document) for each in loaded if each.document}
     nameables = {name: shelf.nameables() for name, shelf in shelves.items()}
     names = iter(assign_names([item for items in nameables.values() for item in items]))
@@ -178,7 +166,7 @@ def build_catalog(
             own = [next(names) for _ in nameables[each.source.name]]
             operations, remarks = shelves[each.source.name].operations(own)
         made += operations
-        reports.append(_report(each, operations, remarks))
+        reports.append(report_on(each, operations, remarks))
     for shelf in shelves.values():
         shelf.let_go()
     return Catalog(made, shelves, LoadReport(tuple(reports)))
@@ -192,52 +180,6 @@ def _check_names(sources: Sequence[Source]) -> None:
             f"Two sources are named {twice[0]!r}. Give each source a name of its own in capdex.toml, "
             "or rename one of the files."
         )
-
-
-def _load(source: Source, retrieve: RetrieveFor | None, cache: Path | None, clock: Clock) -> _Loaded:
-    loaded = _Loaded(source)
-    start = clock()
-    try:
-        loaded.document = load_document(source, None if retrieve is None else retrieve(source), cache)
-    except DocumentError as error:
-        loaded.error = error
-    except RecursionError:
-        loaded.error = DocumentError("The document is nested too deeply.", location=source.location)
-    loaded.seconds = clock() - start
-    return loaded
-
-
-def _report(loaded: _Loaded, operations: Sequence[Operation], remarks: Sequence[Remark]) -> SourceReport:
-    source, document = loaded.source, loaded.document
-    common: dict[str, Any] = {
-        "source": source.name,
-        "location": source.location,
-        "seconds": loaded.seconds,
-        "size": len(source.data),
-        "error": loaded.error,
-    }
-    if document is None:
-        return SourceReport(**common)
-    record = document.record
-    kept_out = [_kept_out(op, record.operations[op.details_id].pointer) for op in operations if _is_out(op)]
-    return SourceReport(
-        **common,
-        title=record.title,
-        operations=sum(not _is_out(operation) for operation in operations),
-        kept_out=(*kept_out, *record.outside),
-        not_callable=group_not_callable(operations),
-        warnings=(*record.warnings, *remarks),
-        cached=document.cached,
-    )
-
-
-def _is_out(operation: Operation) -> bool:
-    return operation.availability in {Availability.KEPT_OUT, Availability.LEFT_OUT}
-
-
-def _kept_out(operation: Operation, pointer: str) -> KeptOut:
-    reason = operation.reason or ""
-    return KeptOut("operation", operation.method, operation.path, reason, pointer, operation.name)
 
 
 def _key(name: str) -> str:

@@ -1,6 +1,7 @@
 """The ``capdex`` command.
 
-Exit codes: 0 for a result, 1 for an error object, 2 for wrong usage. Every command imports what it
+Exit codes: 0 for a result, 1 for an error object, 2 for wrong usage. `catalog diff` has those of `diff`: 0
+for equal, 1 for different, 2 for trouble. Every command imports what it
 needs when it runs, so that ``capdex --help`` pays for none of it.
 """
 
@@ -12,7 +13,7 @@ from typing import Annotated
 import typer
 
 import capdex_engine
-from capdex_server.cli import call, catalog, demo, models, search, serve
+from capdex_server.cli import call, catalog, demo, difference, models, search, serve
 
 app = typer.Typer(
     name="capdex",
@@ -30,6 +31,7 @@ app.command("stdio")(serve.stdio)
 app.command("demo")(demo.demo)
 catalog_app.command("list")(catalog.list_operations)
 catalog_app.command("check")(catalog.check)
+catalog_app.command("diff")(difference.diff)
 models_app.command("verify")(models.verify)
 models_app.command("path")(models.path)
 app.add_typer(catalog_app, name="catalog")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from capdex_server.cli.options import ConfigOption, JsonOption, SpecOption, prepared
-from capdex_server.cli.output import print_error, print_json, print_table, reported_errors
+from capdex_server.cli.output import print_error, print_json, print_table, progress, reported_errors
+
+if TYPE_CHECKING:
+    from capdex_engine.catalog import LoadReport
+
+MAX_FAILURES: Final = 20
+"""Unusable documents that standard error names."""
 
 
 def list_operations(
@@ -34,25 +39,52 @@ def check(
     ] = None,
     spec: SpecOption = None,
     config: ConfigOption = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit code 1 also for an operation that is kept out.")
+    ] = False,
+    linting: Annotated[
+        bool, typer.Option("--lint", help="Ask openapi-spec-validator too; it changes no exit code.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print the load report; exit code 1 when a document is unusable.
 
+    An operation that is kept out of search costs its document nothing and is listed with the reason;
+    one that is not callable yet waits for a setting. Webhooks, callbacks and what the settings leave out
+    are no faults, with --strict neither.
+
     Example: capdex catalog check petstore.yaml
     """
-    from capdex_server.cli.direct import failure_objects, load_snapshot
+    from capdex_server.cli.check_pages import print_report, report_json
+    from capdex_server.cli.checking import check_run
+    from capdex_server.cli.lint import require_linter
 
     with reported_errors(as_json), prepared([*(specs or ()), *(spec or ())], config) as run:
-        snapshot = load_snapshot(run)
-        skipped = {source: list(files) for source, files in snapshot.skipped.items()}
-        report = {**snapshot.catalog.report.to_json(), "notDocuments": skipped}
-        print_json(report) if as_json else _print_report(report)
-        _end_with(failure_objects(snapshot), as_json=False)
+        if linting:
+            require_linter()
+        checked = check_run(run, say=progress, linting=linting)
+        print_json(report_json(checked)) if as_json else print_report(checked)
+        _end_with(failures_in(checked.report), as_json=False)
+        if strict and checked.report.totals()["broken"]:
+            raise typer.Exit(1)
+
+
+def failures_in(report: LoadReport) -> dict[str, dict[str, Any]]:
+    """Return source -> SPEC's error object with its location, for each document that is unusable."""
+    failures = {}
+    for one in report.failed:
+        if one.error is not None:
+            one.error.details.setdefault("location", one.location)
+            failures[one.source] = one.error.payload()
+    return failures
 
 
 def _end_with(failures: dict[str, dict[str, Any]], as_json: bool) -> None:
     """Say why documents gave nothing, and end with exit code 1 when there are any."""
-    for failure in failures.values():
+    for number, failure in enumerate(failures.values()):
+        if number == MAX_FAILURES:
+            progress(f"{len(failures) - number} more documents are unusable; --json has them all.")
+            break
         print_error(failure, as_json)
         if as_json:
             break  # standard output holds one JSON document
@@ -69,29 +101,3 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
             for row in rows
         ],
     )
-
-
-def _print_report(report: dict[str, Any]) -> None:
-    for source in report["sources"]:
-        if source["error"] is None:
-            # Outside the table, whose title is folded to its width.
-            typer.echo(source["location"])
-            print_table(
-                f"{source['source']}: {source['operations']} operations, {source['bytes']} bytes, "
-                f"{source['seconds']:.2f} s",
-                ["what", "where", "why"],
-                list(_report_rows(source)),
-            )
-    for name, files in report["notDocuments"].items():
-        for file in files:
-            typer.echo(f"{name}: {file} is no API description (no `openapi` or `swagger` field); it is read")
-            typer.echo("  only where a document refers to it.")
-
-
-def _report_rows(source: dict[str, Any]) -> Iterator[list[str]]:
-    for row in source["keptOut"]:
-        yield [f"{row['kind']} kept out", f"{row['method']} {row['path']} {row['pointer']}", row["reason"]]
-    for row in source["notCallable"]:
-        yield ["not callable yet", f"{row['count']} operations", row["reason"]]
-    for row in source["warnings"]:
-        yield ["warning", row["pointer"], row["message"]]
