@@ -156,10 +156,10 @@ def test_a_file_may_not_refer_to_the_web(file_source):
 
 def test_with_a_document_url_references_are_found_beside_the_file(file_source):
     url = "https://a.example/v1/x.json"
+    web = {"fetch": lambda url, *_: Piece(b"web")}
     assert reads(file_source, "https://a.example/v1/part.yaml", url) == b"part: 1"
-    assert reads(file_source, "https://a.example/v1/o.yaml", url, lambda url, *_: Piece(b"web")) == b"web"
-    with pytest.raises(DocumentError):
-        reads(file_source, "https://a.example/v1/link.yaml", url)
+    for name in ("o.yaml", "link.yaml", "%2e%2e/secret.yaml", "..%2fsecret.yaml"):
+        assert reads(file_source, f"https://a.example/v1/{name}", url, **web) == b"web"
 
 
 def test_a_document_of_the_web_stays_at_its_origin():
