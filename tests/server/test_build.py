@@ -356,13 +356,16 @@ def mapped_stores() -> list[str]:
 async def test_a_hundred_reloads_leave_one_snapshot_and_its_files(two, folder, tmp_path):
     """Nothing waits for the garbage collector: it may be long in coming."""
     await two.reload()
-    open_before, maps_before = len(list(Path("/proc/self/fd").iterdir())), len(mapped_stores())
     old: list[weakref.ref] = []
     gc.collect()
+    open_before, maps_before = len(list(Path("/proc/self/fd").iterdir())), len(mapped_stores())
     gc.disable()
     try:
         for number in range(100):
-            old.append(weakref.ref(two.current.catalog))
+            snapshot = two.current
+            old += map(weakref.ref, (snapshot.catalog, snapshot.searcher, snapshot.executor))
+            snapshot.searcher.search("one")
+            del snapshot
             two.current.catalog.body_schema(two.current.catalog.operations[0])
             write(folder / "a.json", api(f"one{number}", "two"))
             if number % 10 == 5:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -41,7 +41,9 @@ class Document:
         self.cached = cached
         self._numbers: dict[Mode, dict[str, int]] = store.meta["definitions"]
         store.meta = None  # all of it that is needed has been taken
-        self._definition = lru_cache(maxsize=MAX_PARSED_DEFINITIONS)(self._parse_definition)
+        self._definition = lru_cache(maxsize=MAX_PARSED_DEFINITIONS)(
+            partial(_parse_definition, store, self._numbers)
+        )
 
     def details(self, number: int) -> tuple[tuple[Parameter, ...], Body | None, Mapping[str, Any]]:
         """Return parameters, body and responses of one entry of the store."""
@@ -64,9 +66,12 @@ class Document:
         """Return one entry of the store, parsed."""
         return json.loads(self._store[number])
 
-    def _parse_definition(self, mode: Mode, key: str) -> Schema:
-        schema: Schema = json.loads(self._store[self._numbers[mode][key]])
-        return schema
+
+def _parse_definition(store: Store, numbers: dict[Mode, dict[str, int]], mode: Mode, key: str) -> Schema:
+    # No method: a document that held a cache of its own method would keep its file mapped until it is
+    # collected as garbage.
+    schema: Schema = json.loads(store[numbers[mode][key]])
+    return schema
 
 
 class _Responses(Mapping[str, Any]):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -47,11 +47,10 @@ class Catalog:
         self.kept_out = tuple(op for op in everything if _is_out(op))
         self.report = report
         self.revision = _revision(everything)
-        self._shelves = shelves
         known = [op for op in everything if op.availability is not Availability.LEFT_OUT]
         self._by_name = {operation.name: operation for operation in known}
         self._by_key = _by_key(known)
-        self._details = lru_cache(maxsize=MAX_PARSED_DETAILS)(self._load_details)
+        self._details = lru_cache(maxsize=MAX_PARSED_DETAILS)(partial(_load_details, shelves))
         self._near: NearNames | None = None
 
     def get(self, name: str) -> Operation | None:
@@ -114,9 +113,11 @@ class Catalog:
             "reason": operation.reason,
         }
 
-    def _load_details(self, source: str, details_id: int) -> OperationDetails:
-        shelf = self._shelves.get(source)
-        return OperationDetails() if shelf is None else shelf.details(details_id)
+
+def _load_details(shelves: Mapping[str, Shelf], source: str, details_id: int) -> OperationDetails:
+    # No method: a catalog that held a cache of its own method would wait for the garbage collector.
+    shelf = shelves.get(source)
+    return OperationDetails() if shelf is None else shelf.details(details_id)
 
 
 @dataclass(slots=True)
