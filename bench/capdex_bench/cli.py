@@ -6,6 +6,7 @@ wrong usage.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -314,3 +315,22 @@ def tune(
             data_folder(data) / "train", out, encoder, say=_say, cache=cache, documents=documents
         )
     typer.echo(table)
+
+
+@app.command()
+def reload(
+    seconds: Annotated[float, typer.Option(min=2, help="Of searching, at rest and again under change.")] = 20,
+    rate: Annotated[float, typer.Option(min=1, help="Searches a second.")] = 50,
+) -> None:
+    """Search a real server while its document is rewritten every second; print the figures as JSON.
+
+    Exit code 1 when a search failed, or an answer held more than one version of the document.
+    """
+    from .reload import measure_reload
+
+    with _errors():
+        figures = measure_reload(seconds=seconds, rate=rate)
+    typer.echo(json.dumps(figures, indent=2))
+    bad = any(figures[phase][fault] for phase in ("at_rest", "changing") for fault in ("failures", "mixed"))
+    if bad or figures["changing"]["revisions"] < 2:
+        raise typer.Exit(1)

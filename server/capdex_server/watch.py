@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 
 from capdex_server.build import Builder
-from capdex_server.config import Settings
+from capdex_server.config import DOCUMENT_ENDINGS, Settings
 from capdex_server.live import Live
 from capdex_server.logs import get_logger
 from capdex_server.schedule import Schedule
@@ -104,6 +104,7 @@ class Keeper:
         self._hinted: set[Path] = set()
         self._hint = anyio.Event()
         self._blind = False
+        self._files: frozenset[Path] = frozenset()
 
     async def run(self) -> None:
         """Watch, poll and retry until cancelled."""
@@ -168,8 +169,11 @@ class Keeper:
             self._blind = True
 
     def _told(self, paths: set[Path]) -> None:
-        self._hinted |= paths
-        self._hint.set()
+        """Take a hint, but not from files that only lie in the same folder, such as a log."""
+        hints = {path for path in paths if path in self._files or _may_matter(path)}
+        if hints:
+            self._hinted |= hints
+            self._hint.set()
 
     async def _look(self) -> None:
         """Reload the sources whose files have changed, once the files rest."""
@@ -202,9 +206,15 @@ class Keeper:
             if not source.is_url and Path(source.location).is_dir()
         }
         flat: set[Path] = set()
-        for path in self._builder.files():
+        self._files = frozenset(self._builder.files())
+        for path in self._files:
             for folder in {path.parent, path.resolve().parent}:
                 found = next((one for one in (folder, *folder.parents) if one.is_dir()), None)
                 if found is not None and not any(found.is_relative_to(root) for root in deep):
                     flat.add(found)
         return frozenset(flat), frozenset(deep)
+
+
+def _may_matter(path: Path) -> bool:
+    """Return whether it may be a document, or a way to one."""
+    return path.suffix.lower() in DOCUMENT_ENDINGS or path.is_symlink() or path.is_dir() or not path.exists()

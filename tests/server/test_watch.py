@@ -157,6 +157,32 @@ async def test_a_link_that_is_swapped_is_a_change(keeping, tmp_path, world):
         await live.until("two")
 
 
+async def test_a_log_in_the_same_folder_does_not_hold_a_change_up(keeping, tmp_path, monkeypatch):
+    slept: list[float] = []
+
+    async def sleep(seconds):
+        if seconds != module.SETTLE:
+            await anyio.sleep_forever()
+        slept.append(seconds)
+        tells[0]({tmp_path / "log"})
+
+    tells: list = []
+
+    async def events(folders, recursive, tell):
+        tells.append(tell)
+        path.write_text(api("two"))
+        tell({path})
+        await anyio.sleep_forever()
+
+    path = tmp_path / "a.json"
+    path.write_text(api("one"))
+    (tmp_path / "log").write_text("")
+    async with keeping({"a": path}, events=events, sleep=sleep) as live:
+        await live.until("two")
+    # At each rest the log has just been written to; waiting for it would take all rests there are.
+    assert len(slept) < module.MAX_SETTLES / 2
+
+
 async def test_what_nobody_tells_of_is_seen_at_the_next_look(keeping, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "LOOK", 0.02)
     path = tmp_path / "a.json"
