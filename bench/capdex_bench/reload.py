@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -123,8 +124,13 @@ def _write(path: Path, version: int, operations: int) -> None:
 @contextmanager
 def _served(path: Path, folder: Path) -> Iterator[str]:
     command = [sys.executable, "-c", _SERVE, "serve", "--port", "0", "--spec", str(path)]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("CAPDEX_")}
+    environ["CAPDEX_CACHE"] = str(folder / "cache")
     log = (folder / "log").open("w+", encoding="utf-8")
-    with log, subprocess.Popen(command, stderr=log, stdout=log, cwd=folder) as server:  # noqa: S603 - ours
+    with (
+        log,
+        subprocess.Popen(command, stderr=log, stdout=log, cwd=folder, env=environ) as server,  # noqa: S603 - ours
+    ):
         try:
             yield _url_in(folder / "log", server)
         finally:
