@@ -6,6 +6,7 @@ wrong usage.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -337,3 +338,22 @@ def documents(
         page = sweep_page(found) if out is None else write_sweep(found, out)
     typer.echo(json.dumps(sweep_json(found), ensure_ascii=False, indent=2) if as_json else page)
     raise typer.Exit(0 if found.passed() else 1)
+
+
+@app.command()
+def reload(
+    seconds: Annotated[float, typer.Option(min=2, help="Of searching, at rest and again under change.")] = 20,
+    rate: Annotated[float, typer.Option(min=1, help="Searches a second.")] = 50,
+) -> None:
+    """Search a real server while its document is rewritten every second; print the figures as JSON.
+
+    Exit code 1 when a search failed, or an answer held more than one version of the document.
+    """
+    from .reload import measure_reload
+
+    with _errors():
+        figures = measure_reload(seconds=seconds, rate=rate)
+    typer.echo(json.dumps(figures, indent=2))
+    bad = any(figures[phase][fault] for phase in ("at_rest", "changing") for fault in ("failures", "mixed"))
+    if bad or figures["changing"]["revisions"] < 2:
+        raise typer.Exit(1)

@@ -28,10 +28,11 @@ from capdex_server.middleware import HostGuard, LoopbackOnly, ScopeGuard, WholeR
 from capdex_server.rest import build_router, on_error, on_http_error, on_invalid
 from capdex_server.service import Service
 from capdex_server.tools import TOOL_SCOPES, tools_for
+from capdex_server.watch import keep_current
 
 
 def create_app(live: Live, settings: Settings) -> FastAPI:
-    """Return the application; its first catalog is built once it has started, if there is none.
+    """Return the application; it builds its first catalog once it has started, and keeps it current.
 
     Raises:
         ConfigurationError: No caller is configured and the host is not loopback.
@@ -49,7 +50,7 @@ def create_app(live: Live, settings: Settings) -> FastAPI:
         title="capdex",
         version=__version__,
         description="Find API operations by what you want to do, and call them.",
-        lifespan=_lifespan(live, manager),
+        lifespan=_lifespan(live, settings, manager),
         redirect_slashes=False,
         # FastAPI's own pages load scripts from other hosts.
         docs_url=None,
@@ -65,13 +66,12 @@ def create_app(live: Live, settings: Settings) -> FastAPI:
 
 
 def _lifespan(
-    live: Live, manager: StreamableHTTPSessionManager
+    live: Live, settings: Settings, manager: StreamableHTTPSessionManager
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with manager.run(), anyio.create_task_group() as tasks:
-            if not live.ready:
-                tasks.start_soon(live.reload)
+            tasks.start_soon(keep_current, live, settings)
             yield
             tasks.cancel_scope.cancel()
 

@@ -20,6 +20,7 @@ from pydantic_settings.exceptions import SettingsError
 from pydantic_settings.sources.utils import parse_env_vars
 
 from capdex_engine.errors import ConfigurationError
+from capdex_server.addresses import origin_of
 from capdex_server.config_errors import configuration_error
 
 MIB: Final = 1024 * 1024
@@ -42,7 +43,21 @@ def _upper(globs: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(glob.upper() for glob in globs)
 
 
+def _seconds(value: object) -> object:
+    """Read ``"90s"``, ``"5m"``, ``"1h"``, ``"1d"`` or ``"off"``; anything else is left as it is."""
+    if not isinstance(value, str):
+        return value
+    if value.strip().lower() == "off":
+        return None
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", value.lower())
+    if not found:
+        raise ValueError('must be a time such as "90s", "5m" or "1h", or "off"')
+    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
+
+
 Globs = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Interval = Annotated[Annotated[float, Field(ge=1, le=30 * 86400)] | None, BeforeValidator(_seconds)]
+"""Seconds, or text with a unit; None is never, written ``"off"``."""
 
 
 def default_cache() -> Path:
@@ -71,6 +86,30 @@ class Limits(_Table):
     """A request body sent to capdex; a larger one is answered 413."""
     search_threads: int = Field(default=4, ge=1, le=64)
     """Searches that run at once; further ones wait."""
+
+
+class DocumentLimits(_Table):
+    """``[documents]``: what reading one document may take, in seconds and bytes."""
+
+    max_bytes: int = Field(default=64 * MIB, ge=1024, le=1024 * MIB)
+    """One document, or one file that it refers to; decompressed."""
+    max_total_bytes: int = Field(default=256 * MIB, ge=1024, le=4096 * MIB)
+    """A document with all files that it refers to."""
+    max_files: int = Field(default=10_000, ge=0, le=100_000)
+    """Files that one document refers to, directly and through others."""
+    timeout: float = Field(default=60.0, gt=0, le=600)
+    """Fetching one URL, redirects included."""
+    total_timeout: float = Field(default=180.0, gt=0, le=3600)
+    """Fetching a document and all URLs that it refers to."""
+
+
+class ReloadConfig(_Table):
+    """``[reload]``: how a server that runs learns of changed documents."""
+
+    watch: bool = True
+    """Watch files and folders."""
+    refresh: Interval = 300.0
+    """How often URLs are asked for a new version: ``"5m"``; ``"off"`` is never."""
 
 
 class CredentialConfig(_Table):
@@ -119,6 +158,13 @@ class SourceConfig(_Table):
     """OpenAPI 3.x or Swagger 2.0."""
     document_url: str | None = None
     """Where the document comes from; relative servers resolve against it."""
+    reference_roots: Annotated[tuple[Path, ...], BeforeValidator(_listed)] = ()
+    """Folders that a file's references may lead into, beside its own folder."""
+    reference_origins: Globs = ()
+    """Origins that references and redirects may lead to, beside the document's own:
+    ``"https://schemas.example.com"``. No globs; they may be private addresses."""
+    refresh: Interval = None
+    """How often the URL is asked for a new version; without it, ``[reload] refresh`` says."""
     server: str | None = None
     """Replaces the document's servers."""
     server_variables: dict[str, str] = Field(default_factory=dict)
@@ -142,6 +188,11 @@ class SourceConfig(_Table):
     def is_url(self) -> bool:
         """Whether the document is fetched over HTTP."""
         return is_url(self.location)
+
+    def polled(self, default: float | None) -> float | None:
+        """Return seconds between two polls of the URL; None for never, and for a file."""
+        own = self.refresh if "refresh" in self.model_fields_set else default
+        return own if self.is_url else None
 
 
 class RuleConfig(_Table):
@@ -206,6 +257,10 @@ class Settings(BaseSettings):
     """Deny everything that can change something."""
     limits: Limits = Limits()
     """Times and sizes."""
+    documents: DocumentLimits = DocumentLimits()
+    """Times and sizes of reading documents."""
+    reload: ReloadConfig = ReloadConfig()
+    """Watching files and polling URLs."""
     sources: dict[str, SourceConfig] = Field(default_factory=dict)
     """Name -> API."""
     callers: tuple[CallerConfig, ...] = ()
@@ -352,11 +407,14 @@ def _anchored(settings: Settings, folder: Path) -> Settings:
 
 def _anchored_source(source: SourceConfig, folder: Path) -> SourceConfig:
     location = source.location if source.is_url else str(folder / Path(source.location).expanduser())
+    roots = tuple(folder / root.expanduser() for root in source.reference_roots)
     credentials = {
         scheme: where.model_copy(update={"file": folder / where.file.expanduser()}) if where.file else where
         for scheme, where in source.credentials.items()
     }
-    return source.model_copy(update={"location": location, "credentials": credentials})
+    return source.model_copy(
+        update={"location": location, "credentials": credentials, "reference_roots": roots}
+    )
 
 
 def _check(settings: Settings, origin: str) -> None:
@@ -376,12 +434,27 @@ def _check_sources(sources: Mapping[str, SourceConfig], origin: str) -> None:
             raise ConfigurationError(f"{where}: a source's name must have 1 to 100 printable characters.")
         if not source.is_url and not Path(source.location).exists():
             raise ConfigurationError(f"{where}.location: there is no file or folder {source.location}.")
+        _check_references(source, where)
         for scheme, credential in source.credentials.items():
             _check_credential(credential, f"{where}.credentials.{scheme}")
         for scheme, config in source.security_schemes.items():
             _check_scheme(config, f"{where}.security_schemes.{scheme}")
         for key in ("server", "document_url"):
             _check_url(getattr(source, key), f"{where}.{key}")
+
+
+def _check_references(source: SourceConfig, where: str) -> None:
+    for root in source.reference_roots:
+        if source.is_url:
+            raise ConfigurationError(f"{where}.reference_roots: a document from the web refers to no files.")
+        if not root.is_dir():
+            raise ConfigurationError(f"{where}.reference_roots: there is no folder {root}.")
+    for origin in source.reference_origins:
+        if not re.fullmatch(r"https?://[^/?#@*\s]+/?", origin) or origin_of(origin) is None:
+            raise ConfigurationError(
+                f"{where}.reference_origins: must be origins such as https://schemas.example.com, without "
+                "user, path or globs."
+            )
 
 
 def _check_credential(credential: CredentialConfig, where: str) -> None:

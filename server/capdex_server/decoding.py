@@ -28,6 +28,7 @@ class BodyReader:
         coding = codings[0] if len(codings) == 1 else ""
         self._inflate = _Inflate(coding) if coding in _GZIP | {"deflate"} else None
         self._limit = limit
+        self._unread = limit + limit // 8 + _STEP
         self._body = bytearray()
         self.truncated = False
 
@@ -46,6 +47,12 @@ class BodyReader:
         Raises:
             zlib.error: The chunk is not what ``Content-Encoding`` says.
         """
+        # Bytes as sent count too, with room for what compression may add: a compressed stream can go on
+        # for ever and inflate to nothing.
+        self._unread -= len(chunk)
+        if self._unread < 0:
+            self.truncated = True
+            return False
         pieces = self._inflate.pieces(chunk) if self._inflate else (chunk,)
         for piece in pieces:
             room = self._limit - len(self._body)

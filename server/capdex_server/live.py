@@ -1,41 +1,25 @@
-"""The live catalog: a :class:`Snapshot` under one revision, and the holder that swaps it."""
+"""The live catalog: the holder of the current :class:`Snapshot`, which swaps in the next one."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import anyio
-import anyio.from_thread
-import anyio.to_thread
-import numpy as np
-from numpy.typing import NDArray
 
-from capdex_engine.call import Executor, Request, Response, Transport
-from capdex_engine.catalog import Catalog, Source, build_catalog
 from capdex_engine.errors import CapdexError, ConfigurationError, DocumentError, ModelError
 from capdex_engine.operation import Operation
 from capdex_server.aliases import Aliases
-from capdex_server.callers import Caller
+from capdex_server.build import Builder, build_snapshot
 from capdex_server.config import Settings
-from capdex_server.credentials import Credential, DefaultCredentials, explicit_credentials
 from capdex_server.logs import get_logger
-from capdex_server.outbound import Outbound
-from capdex_server.policy import Policy, idle_rules
-from capdex_server.remarks import Remark, remarks_on
-from capdex_server.sources import Fetch, Loaded, load_sources, retriever
+from capdex_server.snapshot import Snapshot, SourceSummary
 
-if TYPE_CHECKING:
-    from capdex_engine.encode import Encoder
-    from capdex_engine.rank import Searcher
+__all__ = ["Live", "NotReady", "Snapshot", "SourceSummary", "build_snapshot"]
 
-Progress = Callable[[int, int], None]
-"""``(texts encoded, texts in all)``."""
-Credentials = Mapping[str, Mapping[str, Credential]]
+Build = Callable[[Collection[str] | None], Awaitable[Snapshot]]
+"""Configured sources to read again (None is all) -> a snapshot, the same one where nothing has changed."""
 _log = get_logger(__name__)
 
 
@@ -59,220 +43,6 @@ class NotReady(CapdexError):
         super().__init__(text, retryable=not failed)
 
 
-@dataclass(frozen=True, slots=True)
-class SourceSummary:
-    """One configured source as one caller sees it."""
-
-    name: str
-    title: str
-    """Of its documents, with commas between."""
-    operations: int
-    """Operations that the caller may use."""
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """One state of everything; never changes, so that a request sees one revision throughout."""
-
-    catalog: Catalog
-    executor: Executor
-    searcher: Searcher | None = None
-    """None when built without an encoder."""
-    failures: Mapping[str, DocumentError] = field(default_factory=dict)
-    """Source -> why its document gave nothing."""
-    aliases: Aliases = field(default_factory=Aliases)
-    """What rules and filters may call the catalog's sources and operations."""
-    owners: Mapping[str, str] = field(default_factory=dict)
-    """Engine source -> configured source."""
-    skipped: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Configured source -> files of its folder that do not look like an API description."""
-    remarks: Sequence[Remark] = ()
-    """Settings and credentials that fit nothing."""
-    idle_rules: Sequence[tuple[str, str]] = ()
-    """``(caller, rule)`` for rules that fit no operation."""
-    _masks: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
-
-    @property
-    def revision(self) -> str:
-        """Changes with every change of the catalog."""
-        return self.catalog.revision
-
-    def mask(self, caller: Caller, policy: Policy) -> NDArray[np.bool_]:
-        """Return which of the catalog's operations the caller may use; computed once per caller."""
-        mask = self._masks.get(caller.name)
-        if mask is None:
-            mask = policy.mask(caller, self.catalog.operations, self.aliases)
-            mask.setflags(write=False)
-            self._masks[caller.name] = mask
-        return mask
-
-    def allows(self, caller: Caller, policy: Policy) -> Callable[[Operation], bool]:
-        """Return what says whether the caller may see and call an operation of the catalog."""
-        return lambda operation: policy.allows(caller, operation, self.aliases)
-
-    def narrowed(self, mask: NDArray[np.bool_], *, source: str | None, read_only: bool) -> NDArray[np.bool_]:
-        """Return the mask without what a search's own filters leave out."""
-        if source is None and not read_only:
-            return mask
-        wanted = (
-            (source is None or source in self.aliases.of_source(operation.source))
-            and (not read_only or operation.read_only)
-            for operation in self.catalog.operations
-        )
-        return mask & np.fromiter(wanted, np.bool_, len(mask))
-
-    def sources_for(self, caller: Caller, policy: Policy) -> list[SourceSummary]:
-        """Return the configured sources with an operation that the caller may use, by name."""
-        counts: Counter[str] = Counter()
-        titles: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        for operation, allowed in zip(self.catalog.operations, self.mask(caller, policy), strict=True):
-            if allowed:
-                owner = self.owners.get(operation.source, operation.source)
-                counts[owner] += 1
-                titles[owner].setdefault(operation.api_title)
-        return [
-            SourceSummary(name, ", ".join(filter(None, titles[name])), counts[name])
-            for name in sorted(counts)
-        ]
-
-
-class ByOwner:
-    """A ``Transport`` that sends under the names that sources are configured by.
-
-    A folder gives several engine sources; addresses, like everything an operator sets, are the
-    configured source's.
-    """
-
-    def __init__(self, transport: Transport, owners: Mapping[str, str]) -> None:
-        self._transport = transport
-        self._owners = owners
-
-    async def __call__(self, request: Request, *, source: str, timeout: float, max_bytes: int) -> Response:
-        """Send as :class:`Transport` says."""
-        owner = self._owners.get(source, source)
-        return await self._transport(request, source=owner, timeout=timeout, max_bytes=max_bytes)
-
-
-async def build_snapshot(
-    settings: Settings,
-    *,
-    outbound: Outbound,
-    encoder: Callable[[], Encoder] | None,
-    environ: Mapping[str, str],
-    credentials: Credentials | None = None,
-    transport: Transport | None = None,
-    progress: Progress | None = None,
-) -> Snapshot:
-    """Read every source and build a catalog, its searcher and its executor.
-
-    Fetching happens here; reading, parsing and encoding in a worker thread. A source that fails is
-    in ``failures``, and the others are there.
-
-    Args:
-        settings: Sources, limits and the cache folder.
-        outbound: Fetches documents, and sends calls unless ``transport`` is given.
-        encoder: Called in the worker thread; None builds without a searcher.
-        environ: Where credentials are looked up.
-        credentials: Further ones (source -> scheme -> value), of the command line; they win.
-        transport: Sends calls instead of ``outbound``.
-        progress: Told how many texts have been encoded.
-
-    Raises:
-        ConfigurationError: A credential is ambiguous or its file unreadable.
-        ModelError: The encoder's files are wrong.
-    """
-    explicit = explicit_credentials(settings, environ)
-    for name, held in (credentials or {}).items():
-        explicit[name] = {**explicit.get(name, {}), **held}
-    defaults = DefaultCredentials(settings.sources, environ)
-    fetched = await _fetch_all(settings, outbound)
-
-    def fetch(url: str, source: str) -> bytes:
-        return anyio.from_thread.run(partial(outbound.fetch, url, source=source))
-
-    def build() -> Snapshot:
-        loaded = load_sources(settings.sources, fetched, explicit, defaults)
-        catalog = _catalog(settings, loaded, fetch)
-        searcher = _searcher(settings, catalog, encoder, progress) if encoder else None
-        sender = ByOwner(transport or outbound, loaded.owners)
-        everything = (*catalog.operations, *catalog.kept_out)
-        aliases = Aliases(loaded.names, everything)
-        failures = _failures(loaded, catalog)
-        return Snapshot(
-            catalog,
-            _executor(settings, catalog, sender, loaded.credentials),
-            searcher,
-            failures,
-            aliases,
-            loaded.owners,
-            loaded.skipped,
-            remarks_on(catalog, loaded.owners, explicit),
-            tuple(idle_rules(settings.callers, everything, aliases, failures)),
-        )
-
-    return await anyio.to_thread.run_sync(build, abandon_on_cancel=True)
-
-
-async def _fetch_all(settings: Settings, outbound: Outbound) -> dict[str, bytes | DocumentError]:
-    fetched: dict[str, bytes | DocumentError] = {}
-
-    async def one(name: str, url: str) -> None:
-        try:
-            fetched[name] = await outbound.fetch(url, source=name)
-        except DocumentError as error:
-            fetched[name] = error
-
-    async with anyio.create_task_group() as group:
-        for name, source in settings.sources.items():
-            if source.is_url:
-                group.start_soon(one, name, source.location)
-    return fetched
-
-
-def _catalog(settings: Settings, loaded: Loaded, fetch: Fetch) -> Catalog:
-    def retrieve(source: Source) -> Callable[[str], bytes]:
-        owner = loaded.owners[source.name]
-        return retriever(source, owner, settings.sources[owner], fetch)
-
-    return build_catalog(loaded.sources, retrieve=retrieve, cache=settings.cache / "catalogs")
-
-
-def _searcher(
-    settings: Settings, catalog: Catalog, encoder: Callable[[], Encoder], progress: Progress | None
-) -> Searcher:
-    # Late: without a search, neither ranking nor vectors are loaded.
-    from capdex_engine.encode import VectorStore
-    from capdex_engine.rank import Searcher
-
-    ready = encoder()
-    store = VectorStore(settings.cache / "vectors", ready)
-    return Searcher.build(catalog.operations, ready, store=store, progress=progress)
-
-
-def _executor(
-    settings: Settings, catalog: Catalog, transport: Transport, credentials: Credentials
-) -> Executor:
-    limits = settings.limits
-    return Executor(
-        catalog,
-        transport=transport,
-        credentials=credentials,
-        clock=time.monotonic,
-        timeout=limits.timeout,
-        max_response_bytes=limits.max_response_bytes,
-        max_answer_bytes=limits.max_answer_bytes,
-    )
-
-
-def _failures(loaded: Loaded, catalog: Catalog) -> dict[str, DocumentError]:
-    failed = dict(loaded.failures)
-    for report in catalog.report.failed:
-        if report.error is not None:
-            report.error.details.setdefault("location", report.location)
-            failed[report.source] = report.error
-    return failed
-
-
 class Live:
     """Holds the current snapshot; a reload builds the next beside it and swaps.
 
@@ -280,19 +50,21 @@ class Live:
         build: Builds a snapshot from what the sources hold now.
     """
 
-    def __init__(self, build: Callable[[], Awaitable[Snapshot]]) -> None:
-        self._build = build
+    def __init__(self, build: Build) -> None:
+        self.build = build
         self._current: Snapshot | None = None
         self._problems: Mapping[str, str] = {}
         self._failure: str | None = None
         self._aliases = Aliases()
+        self._wanted: set[str] | None = set()
+        self._swapped = False
         self._reloading = anyio.Lock()
         self._attempted = anyio.Event()
 
     @classmethod
     def from_settings(cls, settings: Settings, **parts: Any) -> Live:
-        """Return one over :func:`build_snapshot`; ``parts`` are its keyword arguments."""
-        return cls(partial(build_snapshot, settings, **parts))
+        """Return one over a :class:`Builder`; ``parts`` are its keyword arguments."""
+        return cls(Builder(settings, **parts))
 
     @property
     def current(self) -> Snapshot:
@@ -330,53 +102,115 @@ class Live:
         with anyio.move_on_after(seconds):
             await self._attempted.wait()
 
-    async def reload(self, *, raising: bool = False) -> bool:
-        """Build anew and swap; return whether it was swapped.
+    async def reload(self, only: Collection[str] | None = None, *, raising: bool = False) -> bool:
+        """Build anew and swap; return whether there is another snapshot than before.
 
-        The last good snapshot stays when the build fails, or when a source fails that had loaded.
+        The last good snapshot stays when the build fails. Reloads that are asked for during a build
+        become one further build together.
 
         Args:
-            raising: Raise why it was not swapped, for a command that can do nothing without.
+            only: Configured sources to read again; None is all.
+            raising: Raise why there is no catalog, for a command that can do nothing without.
         """
+        self._want(only)
         async with self._reloading:
-            started = time.monotonic()
-            snapshot = await (self._build() if raising else self._attempt())
-            swapped = snapshot is not None and self._swap(snapshot)
-            if snapshot is not None and not raising:
-                _say(snapshot, self._failure, time.monotonic() - started)
-            self._attempted.set()
-        if raising and not swapped:
-            raise _joined(list(snapshot.failures.values()) if snapshot else [], str(self._failure))
-        return swapped
+            wanted, self._wanted = self._wanted, set()
+            if wanted != set():
+                self._swapped = await self._rebuild(wanted, raising=raising)
+        return self._swapped
 
-    def _swap(self, snapshot: Snapshot) -> bool:
+    def _want(self, only: Collection[str] | None) -> None:
+        everything = only is None or self._wanted is None or self._current is None
+        self._wanted = None if everything else {*(self._wanted or ()), *(only or ())}
+
+    async def _rebuild(self, wanted: Collection[str] | None, *, raising: bool) -> bool:
+        started = time.monotonic()
+        before, told = self._current, (self._problems, self._failure)
+        try:
+            snapshot = await (self.build(wanted) if raising else self._attempt(wanted))
+            accepted = snapshot is not None and self._accept(snapshot)
+        finally:
+            self._attempted.set()
+        if raising and not accepted:
+            raise _joined(list(snapshot.failures.values()) if snapshot else [], str(self._failure))
+        if snapshot is not None and not raising:
+            self._say(before, snapshot, *told, time.monotonic() - started)
+        return accepted and snapshot is not before
+
+    def _accept(self, snapshot: Snapshot) -> bool:
         self._problems = {source: error.message for source, error in snapshot.failures.items()}
         self._aliases = snapshot.aliases
-        if self._acceptable(snapshot):
-            self._current, self._failure = snapshot, None
-            return True
-        self._failure = (
-            "no source could be loaded, so there is no catalog"
-            if self._current is None
-            else "a source that should load failed; what was loaded before stays"
-        )
-        return False
+        if self._current is None and snapshot.failures and not snapshot.catalog.operations:
+            self._failure = "no source could be loaded, so there is no catalog"
+            return False
+        self._current, self._failure = snapshot, None
+        return True
 
-    async def _attempt(self) -> Snapshot | None:
+    async def _attempt(self, wanted: Collection[str] | None) -> Snapshot | None:
         try:
-            return await self._build()
+            return await self.build(wanted)
         except (ConfigurationError, ModelError) as error:
-            self._failure = error.message
-            _log.error("catalog.failed", reason=error.message)
+            self._fail(error.message)
         except Exception:
             self._failure = "an internal error; see the log"
             _log.exception("catalog.failed")
         return None
 
-    def _acceptable(self, snapshot: Snapshot) -> bool:
-        if self._current is not None:
-            return set(snapshot.failures) <= set(self._current.failures)
-        return bool(snapshot.catalog.operations) or not snapshot.failures
+    def _fail(self, reason: str) -> None:
+        if reason != self._failure:
+            _log.error("catalog.failed", reason=reason)
+        self._failure = reason
+
+    def _say(
+        self,
+        before: Snapshot | None,
+        snapshot: Snapshot,
+        problems: Mapping[str, str],
+        failure: str | None,
+        seconds: float,
+    ) -> None:
+        """Log what a build gave, and nothing twice; commands that answer one thing say it themselves."""
+        _say_problems(snapshot, problems)
+        if self._failure is not None:
+            if self._failure != failure:
+                _log.error("catalog.not_loaded", reason=self._failure)
+            return
+        if before is not None and before.catalog is snapshot.catalog:
+            return
+        _say_remarks(before, snapshot)
+        changes = {} if before is None else changes_between(before, snapshot)
+        _log.info(
+            "catalog.loaded" if before is None else "catalog.reloaded",
+            revision=snapshot.revision,
+            operations=len(snapshot.catalog.operations),
+            kept_out=len(snapshot.catalog.kept_out),
+            **changes,
+            seconds=round(seconds, 2),
+        )
+
+
+def changes_between(before: Snapshot, after: Snapshot) -> dict[str, int]:
+    """Return how many operations were added and removed, how many changed for callers, how many in words."""
+    old = {operation.name: operation for operation in before.catalog.operations}
+    new = {operation.name: operation for operation in after.catalog.operations}
+    both = [(old[name], operation) for name, operation in new.items() if name in old]
+    changed = sum(_contract(mine) != _contract(its) for mine, its in both)
+    touched = sum((_contract(mine), _words(mine)) != (_contract(its), _words(its)) for mine, its in both)
+    return {
+        "added": len(new.keys() - old.keys()),
+        "removed": len(old.keys() - new.keys()),
+        "changed": changed,
+        "reworded": touched - changed,
+    }
+
+
+def _contract(operation: Operation) -> tuple[object, ...]:
+    return operation.key, operation.schema_digest, operation.availability
+
+
+def _words(operation: Operation) -> tuple[object, ...]:
+    texts = (operation.summary, operation.description, operation.reason, operation.deprecated)
+    return (*texts, operation.tags, operation.keywords)
 
 
 def _joined(errors: Sequence[DocumentError], otherwise: str) -> DocumentError:
@@ -386,23 +220,23 @@ def _joined(errors: Sequence[DocumentError], otherwise: str) -> DocumentError:
     return DocumentError("; ".join(lines) or otherwise)
 
 
-def _say(snapshot: Snapshot, failure: str | None, seconds: float) -> None:
-    """Log what a build gave; commands that answer one thing say it themselves."""
+def _say_problems(snapshot: Snapshot, before: Mapping[str, str]) -> None:
     for source, error in snapshot.failures.items():
-        _log.error(
-            "source.failed", source=source, location=error.details.get("location"), reason=error.message
-        )
-    if failure is not None:
-        _log.error("catalog.not_swapped", reason=failure)
-        return
+        if before.get(source) != error.message:
+            location = error.details.get("location")
+            _log.error("source.failed", source=source, location=location, reason=error.message)
+    for source in before.keys() - snapshot.failures.keys():
+        _log.info("source.recovered", source=source)
+
+
+def _say_remarks(before: Snapshot | None, snapshot: Snapshot) -> None:
+    """Log settings without a use, and files of folders that are no documents, when these are new."""
+    for source, files in snapshot.skipped.items():
+        if before is None or before.skipped.get(source) != files:
+            _log.info("source.not_documents", source=source, files=files)
     for source, remark in snapshot.remarks:
-        _log.warning("setting.idle", source=source, reason=remark)
+        if before is None or (source, remark) not in before.remarks:
+            _log.warning("setting.idle", source=source, reason=remark)
     for caller, rule in snapshot.idle_rules:
-        _log.warning("rule.idle", caller=caller, rule=rule, reason="it fits no operation")
-    _log.info(
-        "catalog.loaded",
-        revision=snapshot.revision,
-        operations=len(snapshot.catalog.operations),
-        kept_out=len(snapshot.catalog.kept_out),
-        seconds=round(seconds, 2),
-    )
+        if before is None or (caller, rule) not in before.idle_rules:
+            _log.warning("rule.idle", caller=caller, rule=rule, reason="it fits no operation")

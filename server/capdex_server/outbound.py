@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import quote, urljoin
+from urllib.parse import quote
 
 import anyio
 import httpcore2
@@ -24,20 +24,17 @@ from capdex_engine.call import Request, Response
 from capdex_engine.call.transport import REPEATABLE_METHODS, SAFE_METHODS
 from capdex_engine.errors import (
     CapdexError,
-    DocumentError,
     UpstreamProtocolError,
     UpstreamTimeout,
     UpstreamUnreachable,
 )
 from capdex_server.addresses import GuardedBackend, Resolve, origin_of, resolve
-from capdex_server.config import Settings, SourceConfig
+from capdex_server.config import DocumentLimits, Settings, SourceConfig
 from capdex_server.decoding import BodyReader
+from capdex_server.fetching import MAX_REDIRECTS, fetch_document, redirect_target
+from capdex_server.pieces import Piece
+from capdex_server.reach import Origin, allowed_origins
 
-MAX_DOCUMENT_BYTES: Final = 64 * 1024 * 1024
-"""A document larger than this is refused."""
-DOCUMENT_TIMEOUT: Final = 60.0
-"""Seconds for one document."""
-MAX_REDIRECTS: Final = 3
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds for one connection, within the call's own limit."""
 _HOP_BY_HOP: Final = frozenset(
@@ -45,7 +42,6 @@ _HOP_BY_HOP: Final = frozenset(
     | {"content-length"}
 )
 _PRINTABLE: Final = "".join(map(chr, range(33, 127)))
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(slots=True)
@@ -68,6 +64,8 @@ class Outbound:
     Args:
         origins: Source -> the ``(host, port)`` pairs that its configuration names; these alone may
             be private addresses.
+        documents: Source -> the origins that its documents may come from, which may be private too, but
+            for documents alone; by default its documents may come from where it may be called.
         resolver: ``(host, port) -> addresses``; DNS unless a test hands in another.
         ssl_context: For private certificate authorities; the system's by default.
     """
@@ -76,18 +74,23 @@ class Outbound:
         self,
         origins: Mapping[str, frozenset[tuple[str, int]]],
         *,
+        documents: Mapping[str, frozenset[Origin]] | None = None,
         resolver: Resolve = resolve,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         self._origins = origins
+        self._documents = documents or {}
         self._resolver = resolver
         self._ssl_context = ssl_context
-        self._pools: dict[str, httpcore2.AsyncConnectionPool] = {}
+        self._pools: dict[tuple[str, bool], httpcore2.AsyncConnectionPool] = {}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Outbound:
         """Return one that may reach what the settings name."""
-        return cls({name: configured_origins(source) for name, source in settings.sources.items()})
+        return cls(
+            {name: configured_origins(source) for name, source in settings.sources.items()},
+            documents={name: allowed_origins(source) for name, source in settings.sources.items()},
+        )
 
     async def __call__(self, request: Request, *, source: str, timeout: float, max_bytes: int) -> Response:
         """Send one request and read at most ``max_bytes`` of the decoded body.
@@ -107,30 +110,32 @@ class Outbound:
             request = Request(request.method, target, request.headers, None)
         return response
 
-    async def fetch(self, url: str, *, source: str) -> bytes:
-        """Return a document's bytes.
+    async def fetch(
+        self,
+        url: str,
+        *,
+        source: str,
+        since: Piece | None = None,
+        limits: DocumentLimits | None = None,
+    ) -> Piece:
+        """Return a document, or ``since`` itself when it has not changed; see :func:`fetch_document`.
 
         Raises:
-            DocumentError: It cannot be had; the message says why.
+            DocumentError: It cannot be had, and the message says why; ``FetchFailed`` if not now.
         """
-        request = Request("GET", url, (("Accept", "application/json, application/yaml, */*;q=0.5"),), None)
-        try:
-            answer = await self(
-                request, source=source, timeout=DOCUMENT_TIMEOUT, max_bytes=MAX_DOCUMENT_BYTES
+        limits = limits or DocumentLimits()
+
+        async def send(request: Request) -> Response:
+            return await self._one(
+                request,
+                source=source,
+                timeout=limits.timeout,
+                max_bytes=limits.max_bytes,
+                documents=True,
             )
-        except CapdexError as error:
-            raise DocumentError(f"The document cannot be fetched: {error.message}", location=url) from error
-        if answer.status in _REDIRECTS:
-            raise DocumentError("The document has moved; configure its new URL.", location=url)
-        if answer.status != 200:
-            raise DocumentError(
-                f"The document cannot be fetched: its server answered {answer.status}.", location=url
-            )
-        if answer.truncated:
-            raise DocumentError(
-                f"The document is larger than {MAX_DOCUMENT_BYTES} bytes, or broke off.", location=url
-            )
-        return answer.body
+
+        allowed = self._documents.get(source, frozenset())
+        return await fetch_document(send, url, allowed=allowed, since=since, limits=limits)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -138,25 +143,34 @@ class Outbound:
         for pool in pools:
             await pool.aclose()
 
-    def _pool(self, source: str) -> httpcore2.AsyncConnectionPool:
+    def _pool(self, source: str, documents: bool) -> httpcore2.AsyncConnectionPool:
         # One pool per source: a connection that one source's settings permit must not serve another's.
-        if source not in self._pools:
+        key = (source, documents)
+        if key not in self._pools:
             self._ssl_context = self._ssl_context or httpx2.create_ssl_context(trust_env=False)
-            backend = GuardedBackend(self._origins.get(source, frozenset()), self._resolver)
-            self._pools[source] = httpcore2.AsyncConnectionPool(
+            self._pools[key] = httpcore2.AsyncConnectionPool(
                 ssl_context=self._ssl_context,
-                network_backend=backend,
+                network_backend=GuardedBackend(self._private(source, documents), self._resolver),
                 max_connections=100,
                 max_keepalive_connections=20,
                 keepalive_expiry=15.0,
             )
-        return self._pools[source]
+        return self._pools[key]
 
-    async def _one(self, request: Request, *, source: str, timeout: float, max_bytes: int) -> Response:
+    def _private(self, source: str, documents: bool) -> frozenset[tuple[str, int]]:
+        """Return what may be at a private address."""
+        if documents and source in self._documents:
+            return frozenset((host, port) for _, host, port in self._documents[source])
+        return self._origins.get(source, frozenset())
+
+    async def _one(
+        self, request: Request, *, source: str, timeout: float, max_bytes: int, documents: bool = False
+    ) -> Response:
         received = _Received()
+        pool = self._pool(source, documents)
         try:
             with anyio.fail_after(timeout):
-                await self._exchange(request, received, source, timeout, max_bytes)
+                await _exchange(pool, request, received, timeout, max_bytes)
         except CapdexError:
             raise
         except _FAILURES as error:
@@ -164,28 +178,6 @@ class Outbound:
                 return received.response(truncated=True)
             raise _failure(error, source, timeout, request.method) from None
         return received.response(truncated=False)
-
-    async def _exchange(
-        self, request: Request, received: _Received, source: str, timeout: float, max_bytes: int
-    ) -> None:
-        connect = min(timeout, CONNECT_TIMEOUT)
-        timeouts = {"connect": connect, "read": timeout, "write": timeout, "pool": timeout}
-        url = _url(request.url)
-        async with self._pool(source).stream(
-            request.method.encode("ascii"),
-            url,
-            headers=_headers(request, url),
-            content=request.body,
-            extensions={"timeout": timeouts},
-        ) as answer:
-            headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in answer.headers]
-            received.body = BodyReader(headers, max_bytes)
-            received.headers, received.status = headers, answer.status
-            async for chunk in answer.aiter_stream():
-                if not received.body.feed(chunk):
-                    break
-            else:
-                received.body.finish()
 
 
 _FAILURES: Final = (
@@ -196,6 +188,33 @@ _FAILURES: Final = (
     httpcore2.ProtocolError,
     zlib.error,
 )
+
+
+async def _exchange(
+    pool: httpcore2.AsyncConnectionPool,
+    request: Request,
+    received: _Received,
+    timeout: float,
+    max_bytes: int,
+) -> None:
+    connect = min(timeout, CONNECT_TIMEOUT)
+    timeouts = {"connect": connect, "read": timeout, "write": timeout, "pool": timeout}
+    url = _url(request.url)
+    async with pool.stream(
+        request.method.encode("ascii"),
+        url,
+        headers=_headers(request, url),
+        content=request.body,
+        extensions={"timeout": timeouts},
+    ) as answer:
+        headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in answer.headers]
+        received.body = BodyReader(headers, max_bytes)
+        received.headers, received.status = headers, answer.status
+        async for chunk in answer.aiter_stream():
+            if not received.body.feed(chunk):
+                break
+        else:
+            received.body.finish()
 
 
 def configured_origins(source: SourceConfig) -> frozenset[tuple[str, int]]:
@@ -245,12 +264,9 @@ def _headers(request: Request, url: httpcore2.URL) -> list[tuple[bytes, bytes]]:
 
 
 def _redirect(request: Request, response: Response) -> str | None:
-    """Return where a redirect leads, when it may be followed."""
-    if response.status not in _REDIRECTS or request.method not in {"GET", "HEAD"}:
-        return None
-    location = next((value for name, value in response.headers if name.lower() == "location"), None)
-    target = urljoin(request.url, location) if location else None
-    same = origin_of(target) is not None and origin_of(target) == origin_of(request.url)
+    """Return where a redirect leads, when a call may follow it."""
+    target = redirect_target(request, response) if request.method in {"GET", "HEAD"} else None
+    same = target is not None and origin_of(target) == origin_of(request.url)
     return target if same else None
 
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from capdex_engine.catalog import Source
 from capdex_engine.errors import DocumentError
-from capdex_server.config import DOCUMENT_ENDINGS, SourceConfig
+from capdex_server.config import DOCUMENT_ENDINGS, DocumentLimits, SourceConfig
+from capdex_server.pieces import read_file
+from capdex_server.reach import allowed_roots, inside
 
-MAX_FILE_BYTES: Final = 64 * 1024 * 1024
-"""A document file larger than this is refused."""
 LOOKED_AT: Final = 1024 * 1024
 """Bytes at the beginning of a larger file that tell whether it is a document."""
+_SEAM: Final = 64
+"""Bytes read again where the second part of a file begins, so that nothing falls between the two."""
 _IS_DOCUMENT: Final = re.compile(rb"""["']?\b(?:openapi|swagger)["']?\s*:\s*["']?[23]\b""")
 
 
@@ -32,16 +34,20 @@ class Place:
     """The name that it has, or would have, beside others of its folder."""
     location: str
     document_url: str | None
+    roots: tuple[Path, ...] = ()
+    """Folders that the file of a folder may lie in, links resolved."""
     data: bytes | None = None
     """What was fetched, for a URL."""
 
-    def read(self) -> Source:
+    def read(self, limits: DocumentLimits) -> Source:
         """Return the document, without settings.
 
         Raises:
-            DocumentError: The file is gone, too large or unreadable.
+            DocumentError: The file is gone, too large, unreadable or leads out of its folder.
         """
-        data = read_file(Path(self.location)) if self.data is None else self.data
+        path = Path(self.location)
+        real = real_file(path, self.roots) if self.roots else path
+        data = read_file(real, limits.max_bytes).data if self.data is None else self.data
         return Source(self.name, self.location, data, self.document_url)
 
 
@@ -64,68 +70,99 @@ def find_places(
         raise fetched
     if fetched is not None:
         url = config.document_url or config.location
-        return [Place(name, name, name, config.location, url, fetched)], []
+        return [Place(name, name, name, config.location, url, data=fetched)], []
     path = Path(config.location)
     if path.is_dir():
         return _in_folder(name, path.absolute(), config)
     return [Place(name, name, name, str(path.absolute()), config.document_url)], []
 
 
-def read_file(path: Path) -> bytes:
-    """Return the bytes of a document's file.
-
-    Raises:
-        DocumentError: It is too large, or cannot be read.
-    """
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise DocumentError(f"The file is larger than {MAX_FILE_BYTES} bytes.", location=str(path))
-        return path.read_bytes()
-    except OSError as error:
-        raise DocumentError(
-            f"The file {path.name} cannot be read: {error.strerror}.", location=str(path)
-        ) from error
-
-
 def _in_folder(name: str, folder: Path, config: SourceConfig) -> tuple[list[Place], list[str]]:
-    files = [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in DOCUMENT_ENDINGS]
-    looked_at = [(path, _looks_like_a_document(path)) for path in files if path.is_file()]
+    roots = allowed_roots(config)
+    looked_at = [(path, _looks_like_a_document(path, roots)) for path in candidates(folder)]
     documents = [path for path, looks in looked_at if looks]
     others = [str(path) for path, looks in looked_at if not looks]
     if not documents:
-        raise DocumentError(_nothing_in(folder, others), location=str(folder))
-    stems = Counter(path.with_suffix("") for path in documents)
-    places = []
-    for path in documents:
-        # Files that differ in their ending alone keep it, whatever order they are found in.
-        shown = path if stems[path.with_suffix("")] > 1 else path.with_suffix("")
-        long_name = ".".join((name, *shown.relative_to(folder).parts))
-        own = name if len(documents) == 1 else long_name
-        places.append(Place(name, own, long_name, str(path), config.document_url))
-    return places, others
+        raise nothing_in(folder, len(others))
+    names = long_names(name, folder, documents)
+    return [
+        Place(
+            name,
+            name if len(documents) == 1 else names[path],
+            names[path],
+            str(path),
+            config.document_url,
+            roots,
+        )
+        for path in documents
+    ], others
 
 
-def _looks_like_a_document(path: Path) -> bool:
+def candidates(folder: Path) -> list[Path]:
+    """Return a folder's files that may be documents, links that lead nowhere too.
+
+    Hidden files and folders, pipes and devices are left alone.
+    """
+    return [
+        path
+        for path in sorted(folder.rglob("*"), key=str)
+        if path.suffix.lower() in DOCUMENT_ENDINGS
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+        and (path.is_file() or not path.exists())
+    ]
+
+
+def long_names(name: str, folder: Path, files: Collection[Path]) -> dict[Path, str]:
+    """Return what each document of a folder is called beside the others: source, folders, file name."""
+    stems = Counter(path.with_suffix("") for path in files)
+    # Files that differ in their ending alone keep it, whatever order they are found in.
+    shown = {path: path if stems[path.with_suffix("")] > 1 else path.with_suffix("") for path in files}
+    return {path: ".".join((name, *short.relative_to(folder).parts)) for path, short in shown.items()}
+
+
+def real_file(path: Path, roots: tuple[Path, ...]) -> Path:
+    """Return the file that a folder's file leads to.
+
+    Raises:
+        DocumentError: It is a link that leads out of the source's folders.
+    """
+    real = inside(path, roots)
+    if real is None:
+        raise DocumentError(
+            f"{path.name} is a link that leads out of the source's folder; its reference_roots may allow "
+            "more folders.",
+            location=str(path),
+        )
+    return real
+
+
+def is_document(data: bytes) -> bool:
+    """Tell whether a file looks like an API description."""
+    return _IS_DOCUMENT.search(data) is not None
+
+
+def nothing_in(folder: Path, others: int) -> DocumentError:
+    """Return the error for a folder without documents, but with so many other files."""
+    seen = (
+        f"none of its {others} files has an `openapi` or `swagger` field"
+        if others
+        else f"it has no file that ends in {', '.join(sorted(DOCUMENT_ENDINGS))}"
+    )
+    return DocumentError(
+        f"The folder {folder} holds no OpenAPI document: {seen}. Check that the right folder is named.",
+        location=str(folder),
+    )
+
+
+def _looks_like_a_document(path: Path, roots: tuple[Path, ...]) -> bool:
+    if inside(path, roots) is None:
+        return True
     try:
         with path.open("rb") as file:
             head = file.read(LOOKED_AT)
-            if _IS_DOCUMENT.search(head):
+            if is_document(head):
                 return True
-            rest = file.read(MAX_FILE_BYTES - LOOKED_AT)
+            rest = file.read()
     except OSError:
         return True
-    return bool(rest) and _IS_DOCUMENT.search(head[-_SEAM:] + rest) is not None
-
-
-_SEAM: Final = 64
-"""Bytes read again where the second part of a file begins, so that nothing falls between the two."""
-
-
-def _nothing_in(folder: Path, others: Sequence[str]) -> str:
-    endings = ", ".join(sorted(DOCUMENT_ENDINGS))
-    seen = (
-        f"none of its {len(others)} files has an `openapi` or `swagger` field"
-        if others
-        else f"it has no file that ends in {endings}"
-    )
-    return f"The folder {folder} holds no OpenAPI document: {seen}. Check that the right folder is named."
+    return bool(rest) and is_document(head[-_SEAM:] + rest)

@@ -1,25 +1,25 @@
-"""Configured sources -> the engine's :class:`Source` values, and what their references may read."""
+"""Configured sources -> what they hold -> the engine's :class:`Source` values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from typing import Any, Final
 
 from capdex_engine.catalog import Source, SourceSettings
 from capdex_engine.errors import DocumentError
 from capdex_engine.operation import SecurityScheme
-from capdex_server.addresses import origin_of
-from capdex_server.config import DOCUMENT_ENDINGS, OverrideConfig, SchemeConfig, SourceConfig, is_url
+from capdex_server.config import (
+    DocumentLimits,
+    OverrideConfig,
+    SchemeConfig,
+    SourceConfig,
+)
 from capdex_server.credentials import Credential, DefaultCredentials, Held
-from capdex_server.logs import get_logger
-from capdex_server.places import Place, find_places, read_file
-
-Fetch = Callable[[str, str], bytes]
-"""``(url, source name)`` -> bytes; raises DocumentError."""
-_log = get_logger(__name__)
+from capdex_server.pieces import Piece, Stamp, read_file, stamp_of
+from capdex_server.places import candidates, is_document, long_names, nothing_in, real_file
+from capdex_server.reach import allowed_roots
 
 
 @dataclass(slots=True)
@@ -35,111 +35,210 @@ class Loaded:
     """Engine source -> scheme -> credential."""
     owners: dict[str, str] = field(default_factory=dict)
     """Engine source -> configured source; a folder gives one engine source per document."""
+    docs: dict[str, Doc] = field(default_factory=dict)
+    """Engine source -> its document with what it refers to."""
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Engine source -> every name for it: its own, the configured one, and that with the file's name,
     which a folder's only document has not got for its own."""
 
 
-def load_sources(
+@dataclass(slots=True)
+class Doc:
+    """One document, with what it refers to."""
+
+    long_name: str
+    """The name that it has, or would have beside others of its folder."""
+    location: str
+    data: bytes
+    document_url: str | None = None
+    pieces: dict[str, Piece | DocumentError] = field(default_factory=dict)
+    """URI or path -> what was there when the document was last read."""
+
+    def named(self, name: str) -> Source:
+        """Return it as the engine's source of this name, without settings."""
+        return Source(name, self.location, self.data, self.document_url)
+
+    def same_as(self, other: Doc) -> bool:
+        """Return whether a catalog would be made from the same bytes."""
+        mine = (self.long_name, self.location, self.document_url, self.data)
+        return (
+            mine == (other.long_name, other.location, other.document_url, other.data)
+            and self.pieces.keys() == other.pieces.keys()
+            and all(_same(piece, other.pieces[uri]) for uri, piece in self.pieces.items())
+        )
+
+
+@dataclass(slots=True)
+class Reading:
+    """What one configured source held when it was last read."""
+
+    docs: list[Doc] = field(default_factory=list)
+    error: DocumentError | None = None
+    """Why the source as a whole gave nothing."""
+    unreadable: dict[str, DocumentError] = field(default_factory=dict)
+    """Location -> why that file of a folder could not be read."""
+    skipped: list[str] = field(default_factory=list)
+    """Files of a folder that do not look like an API description."""
+    seen: dict[Path, Stamp | None] = field(default_factory=dict)
+    """Every file that was read or missed, the referenced ones too, with its stamp then."""
+    listing: frozenset[Path] | None = None
+    """The files that a folder held; None for anything but a folder."""
+    spent: float = 0.0
+    """Seconds that fetching the document took."""
+
+    def same_as(self, other: Reading) -> bool:
+        """Return whether a catalog would be made from the same bytes."""
+        return (
+            len(self.docs) == len(other.docs)
+            and all(mine.same_as(its) for mine, its in zip(self.docs, other.docs, strict=True))
+            and _said(self) == _said(other)
+        )
+
+
+def read_source(
+    name: str, config: SourceConfig, page: Piece | DocumentError | None, limits: DocumentLimits
+) -> Reading:
+    """Read a source's documents; references are read when a catalog is made from them.
+
+    Args:
+        name: As it is configured.
+        config: Its configuration.
+        page: For a URL: the document, or why it could not be fetched.
+        limits: The most that one file may hold.
+    """
+    reading = Reading()
+    try:
+        if isinstance(page, DocumentError):
+            raise page
+        if page is not None:
+            url = config.document_url or config.location
+            reading.docs = [Doc(name, config.location, page.data, url)]
+        elif (path := Path(config.location)).is_dir():
+            _read_folder(reading, name, path.absolute(), config, limits)
+        else:
+            piece = _read_noted(reading, path.absolute(), path, limits.max_bytes)
+            reading.docs = [Doc(name, str(path.absolute()), piece.data, config.document_url)]
+    except DocumentError as error:
+        reading.error = error
+    return reading
+
+
+def combine(
+    readings: Mapping[str, Reading],
     configs: Mapping[str, SourceConfig],
-    fetched: Mapping[str, bytes | DocumentError],
     explicit: Mapping[str, Mapping[str, Credential]],
     defaults: DefaultCredentials,
 ) -> Loaded:
-    """Read every source's documents; one that fails is noted, and the others are still read.
+    """Return the documents of all sources; one that failed is noted.
 
     Args:
+        readings: Configured source -> what it held.
         configs: Configured sources.
-        fetched: For sources with a URL: the document, or why it could not be fetched.
         explicit: Credentials that the configuration names; they win over the defaults.
         defaults: ``CAPDEX_CREDENTIAL_…`` variables.
     """
     loaded = Loaded()
     for name, config in configs.items():
-        try:
-            places, skipped = find_places(name, config, fetched.get(name))
-        except DocumentError as error:
-            loaded.failures[name] = error
-            continue
-        if skipped:
-            # Fragments that documents refer to; said once so that a misspelt document is not missed.
-            loaded.skipped[name] = skipped
-            _log.info("source.not_documents", source=name, files=skipped)
-        for place in places:
-            try:
-                held = Held(explicit.get(name, {}), defaults.of(name, place.long_name))
-                loaded.sources.append(read_source(place, config, held))
-            except DocumentError as error:
-                loaded.failures[place.name] = error
-                continue
-            loaded.credentials[place.name] = held
-            loaded.owners[place.name] = name
-            others = {name, place.long_name} - {place.name} - (configs.keys() - {name})
-            loaded.names[place.name] = (place.name, *sorted(others))
+        reading = readings[name]
+        if reading.error is not None:
+            loaded.failures[name] = reading.error
+        for location, error in reading.unreadable.items():
+            file = f"{name}.{Path(location).name}"
+            loaded.failures[file], loaded.names[file] = error, (file, name)
+        if reading.skipped:
+            loaded.skipped[name] = reading.skipped
+        alone = len({*reading.unreadable, *(doc.location for doc in reading.docs)}) == 1
+        for doc in reading.docs:
+            own = name if alone else doc.long_name
+            held = Held(explicit.get(name, {}), defaults.of(name, doc.long_name))
+            loaded.sources.append(with_settings(doc.named(own), config, held))
+            loaded.credentials[own] = held
+            loaded.owners[own] = name
+            loaded.docs[own] = doc
+            loaded.names[own] = (own, *sorted({name, doc.long_name} - {own} - (configs.keys() - {name})))
     return loaded
 
 
-def read_source(place: Place, config: SourceConfig, held: Held) -> Source:
-    """Return a document with its source's settings.
-
-    Raises:
-        DocumentError: It cannot be read.
-    """
-    return replace(place.read(), settings=_settings(config, held))
-
-
-def retriever(source: Source, owner: str, config: SourceConfig, fetch: Fetch) -> Callable[[str], bytes]:
-    """Return what reads the files that a document refers to.
-
-    A file's references stay in its folder (in the configured folder, where one is); a URL's stay
-    at its origin. With ``document_url`` a file's references are looked for beside the file first.
-    """
-    root = None if config.is_url else _root(config)
-    remote = config.document_url or (config.location if config.is_url else None)
-
-    def retrieve(uri: str) -> bytes:
-        if not is_url(uri):
-            if root is None:
-                raise DocumentError("A document from the web may not refer to local files.", location=uri)
-            return _read_inside(_local_path(uri), root)
-        beside = _beside(uri, source, config)
-        if beside is not None and root is not None and beside.is_file():
-            return _read_inside(beside, root)
-        if remote is None or origin_of(remote) != origin_of(uri):
-            raise DocumentError("The document refers to another origin, which is not read.", location=uri)
-        return fetch(uri, owner)
-
-    return retrieve
+def load_sources(
+    configs: Mapping[str, SourceConfig],
+    fetched: Mapping[str, Piece | DocumentError],
+    explicit: Mapping[str, Mapping[str, Credential]],
+    defaults: DefaultCredentials,
+    limits: DocumentLimits | None = None,
+) -> Loaded:
+    """Read every source's documents at once; see :func:`read_source` and :func:`combine`."""
+    limits = limits or DocumentLimits()
+    readings = {
+        name: read_source(name, config, fetched.get(name), limits) for name, config in configs.items()
+    }
+    return combine(readings, configs, explicit, defaults)
 
 
-def _root(config: SourceConfig) -> Path:
-    path = Path(config.location).resolve()
-    return path if path.is_dir() else path.parent
+def changed_on_disk(reading: Reading, config: SourceConfig) -> dict[Path, Stamp | None]:
+    """Return the files that are not as they were read, with their stamps now; empty when all are."""
+    now = {path: stamp_of(path) for path in reading.seen}
+    if reading.listing is not None:
+        folder = Path(config.location).absolute()
+        listing = frozenset(candidates(folder))
+        now |= {path: stamp_of(path) for path in listing ^ reading.listing}
+    return {path: stamp for path, stamp in now.items() if stamp != reading.seen.get(path, _NEVER)}
 
 
-def _local_path(uri: str) -> Path:
-    return Path(unquote(urlsplit(uri).path)) if uri.startswith("file:") else Path(uri)
+_NEVER: Final = (-1, -1, -1, -1)
 
 
-def _beside(uri: str, source: Source, config: SourceConfig) -> Path | None:
-    """Return the file that a URL below ``document_url``'s folder means on this machine."""
-    base = (config.document_url or "").rpartition("/")[0] + "/"
-    if config.is_url or not config.document_url or not uri.startswith(base):
-        return None
-    return Path(source.location).parent / unquote(uri.removeprefix(base))
+def _same(mine: Piece | DocumentError, its: Piece | DocumentError) -> bool:
+    if isinstance(mine, Piece) and isinstance(its, Piece):
+        return mine.data == its.data
+    return isinstance(mine, DocumentError) and isinstance(its, DocumentError) and str(mine) == str(its)
 
 
-def _read_inside(path: Path, root: Path) -> bytes:
-    resolved = path.resolve()
-    if not resolved.is_relative_to(root):
-        raise DocumentError("The document refers to a file outside its folder.", location=str(path))
-    if resolved.suffix.lower() not in DOCUMENT_ENDINGS:
-        endings = ", ".join(sorted(DOCUMENT_ENDINGS))
-        raise DocumentError(
-            f"The document refers to {path.name}; only files that end in {endings} are read.",
-            location=str(path),
-        )
-    return read_file(resolved)
+def _said(reading: Reading) -> tuple[object, ...]:
+    errors = {location: str(error) for location, error in reading.unreadable.items()}
+    return (str(reading.error), errors, reading.skipped)
+
+
+def _read_noted(reading: Reading, path: Path, real: Path, max_bytes: int) -> Piece:
+    """Read a file and note its stamp under the path that leads to it, also when it is missing."""
+    reading.seen[path] = stamp_of(path)
+    piece = read_file(real, max_bytes)
+    reading.seen[path] = piece.stamp
+    return piece
+
+
+def _read_folder(
+    reading: Reading, name: str, folder: Path, config: SourceConfig, limits: DocumentLimits
+) -> None:
+    files = candidates(folder)
+    reading.listing = frozenset(files)
+    roots = allowed_roots(config)
+    documents: dict[Path, bytes] = {}
+    for path in files:
+        try:
+            data = _file_of_folder(reading, path, roots, limits)
+        except DocumentError as error:
+            reading.unreadable[str(path)] = error
+            continue
+        if is_document(data):
+            documents[path] = data
+        else:
+            # Fragments that documents refer to; told so that a misspelt document is not missed.
+            reading.skipped.append(str(path))
+    if not documents and not reading.unreadable:
+        raise nothing_in(folder, len(reading.skipped))
+    names = long_names(name, folder, documents)
+    reading.docs += [
+        Doc(names[path], str(path), data, config.document_url) for path, data in documents.items()
+    ]
+
+
+def _file_of_folder(reading: Reading, path: Path, roots: tuple[Path, ...], limits: DocumentLimits) -> bytes:
+    return _read_noted(reading, path, real_file(path, roots), limits.max_bytes).data
+
+
+def with_settings(source: Source, config: SourceConfig, held: Held) -> Source:
+    """Return a document with what its source's configuration says."""
+    return replace(source, settings=_settings(config, held))
 
 
 def _settings(config: SourceConfig, credentials: Held) -> SourceSettings:

@@ -10,6 +10,7 @@ from capdex_server.callers import LOCAL
 from capdex_server.config import Settings
 from capdex_server.live import Live
 from capdex_server.service import Service
+from capdex_server.watch import keep_current
 
 
 async def serve_stdio(live: Live, settings: Settings) -> None:
@@ -21,8 +22,7 @@ async def serve_stdio(live: Live, settings: Settings) -> None:
     """
     server = build_server(Service(live, settings), lambda: LOCAL)
     async with anyio.create_task_group() as tasks:
-        if not live.ready:
-            tasks.start_soon(live.reload)
+        tasks.start_soon(keep_current, live, settings)
         async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
         tasks.cancel_scope.cancel()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from capdex_engine.documents import ReadOnly, References, folder_retrieve, parse_document, upgrade
 from capdex_engine.documents import references as module
 from capdex_engine.documents.pointer import pointer_of, tokens_of
-from capdex_engine.documents.references import join
+from capdex_engine.documents.references import MAX_DEPTH, join
 from capdex_engine.documents.shown import shown
 from capdex_engine.errors import DocumentError
 
@@ -360,3 +360,15 @@ def test_read_only_follows_references_from_the_file_they_stand_in():
 @given(st.lists(st.text()))
 def test_a_pointer_made_of_tokens_gives_them_back(tokens):
     assert tokens_of(pointer_of(tokens)) == tokens
+
+
+def test_a_chain_of_files_ends_at_its_limit():
+    def retrieve(uri: str) -> bytes:
+        number = int(uri.removeprefix("/d/").removesuffix(".json"))
+        return f'{{"next": {{"$ref": "{number + 1}.json#/next"}}, "here": {number}}}'.encode()
+
+    references = References({}, "/d/0.json", retrieve)
+    for number in range(1, MAX_DEPTH + 1):
+        assert references.resolve(f"{number}.json#/here", f"/d/{number - 1}.json").value == number
+    with pytest.raises(DocumentError, match="files away"):
+        references.resolve(f"{MAX_DEPTH + 1}.json#/here", f"/d/{MAX_DEPTH}.json")

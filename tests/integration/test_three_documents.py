@@ -66,7 +66,7 @@ def snapshot(settings: Settings, encoder: Encoder) -> Snapshot:
 
 @asynccontextmanager
 async def session(snapshot: Snapshot, settings: Settings, era: str) -> AsyncIterator[Client]:
-    async def built() -> Snapshot:
+    async def built(_: object = None) -> Snapshot:
         return snapshot
 
     app = create_app(Live(built), settings)

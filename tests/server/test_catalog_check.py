@@ -128,14 +128,14 @@ def test_a_file_of_a_folder_that_cannot_be_read_costs_the_others_nothing(
 ) -> None:
     write(home / "team" / "good.json")
     bad = write(home / "team" / "secret.json")
-    plain = Path.open
+    plain = os.open
 
-    def refusing(self: Path, *arguments: Any, **options: Any) -> Any:
-        if self == bad:
+    def refusing(path: Any, *arguments: Any, **options: Any) -> Any:
+        if path == bad:
             raise PermissionError(13, "Permission denied")
-        return plain(self, *arguments, **options)
+        return plain(path, *arguments, **options)
 
-    monkeypatch.setattr(Path, "open", refusing)
+    monkeypatch.setattr(os, "open", refusing)
     code, report = checked(home / "team")
     assert code == 1
     assert {source["source"]: source["error"] is None for source in report["sources"]} == {

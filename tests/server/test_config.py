@@ -201,3 +201,74 @@ def test_two_documents_of_one_name_are_refused(tmp_path):
 def test_a_document_of_a_command_line_must_exist(tmp_path):
     with pytest.raises(ConfigurationError):
         sources_for([str(tmp_path / "gone.json")])
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [('"90s"', 90.0), ('"5m"', 300.0), ('"1.5h"', 5400.0), ("30", 30.0), ('"OFF"', None), ('"1d"', 86400.0)],
+)
+def test_times_are_written_with_a_unit_or_off(tmp_path, text, seconds):
+    path = tmp_path / "capdex.toml"
+    path.write_text(f"[reload]\nrefresh = {text}\n")
+    assert load_settings(path, {}).reload.refresh == seconds
+
+
+def test_a_source_has_its_own_interval_or_the_default_and_files_have_none(tmp_path):
+    path = tmp_path / "capdex.toml"
+    (tmp_path / "c.json").write_text("{}")
+    urls = "\n".join(
+        f'[sources.{name}]\nlocation = "https://a.example/{name}"\n{line}'
+        for name, line in (("a", ""), ("b", 'refresh = "1h"'), ("d", 'refresh = "off"'))
+    )
+    path.write_text(f'{urls}\n[sources.c]\nlocation = "c.json"\n')
+    sources = load_settings(path, {}).sources
+    assert {name: one.polled(300.0) for name, one in sources.items()} == {
+        "a": 300.0,
+        "b": 3600.0,
+        "d": None,
+        "c": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("lines", "key"),
+    [
+        ('[reload]\nrefresh = "soon"', "reload.refresh"),
+        ("[reload]\nrefresh = 0.1", "reload.refresh"),
+        ("[documents]\nmax_files = -1", "documents.max_files"),
+        ("[documents]\nmax_byte = 1", "max_bytes"),
+        ('[sources.a]\nlocation = "x.json"\nreference_roots = ["gone"]', "sources.a.reference_roots"),
+        (
+            '[sources.a]\nlocation = "https://a.example"\nreference_roots = ["."]',
+            "sources.a.reference_roots",
+        ),
+        *(
+            (
+                f'[sources.a]\nlocation = "x.json"\nreference_origins = ["{origin}"]',
+                "sources.a.reference_origins",
+            )
+            for origin in (
+                "schemas.example.com",
+                "https://*.example.com",
+                "https://a.example/x",
+                "https://u@a.example",
+            )
+        ),
+        ('[sources.a]\nlocation = "x.json"\nrefresh = "1x"', "sources.a.refresh"),
+    ],
+)
+def test_mistakes_in_reading_and_reloading_name_their_key(tmp_path, lines, key):
+    path = tmp_path / "capdex.toml"
+    (tmp_path / "x.json").write_text("{}")
+    path.write_text(lines)
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(path, {})
+    assert key in caught.value.message
+
+
+def test_roots_are_relative_to_the_file_that_names_them(tmp_path):
+    (tmp_path / "common").mkdir()
+    (tmp_path / "x.json").write_text("{}")
+    path = tmp_path / "capdex.toml"
+    path.write_text('[sources.a]\nlocation = "x.json"\nreference_roots = "common"\n')
+    assert load_settings(path, {}).sources["a"].reference_roots == (tmp_path / "common",)

@@ -22,7 +22,7 @@ from capdex_engine.errors import (
     UpstreamUnreachable,
 )
 from capdex_server import outbound as module
-from capdex_server.config import SchemeConfig, SourceConfig
+from capdex_server.config import DocumentLimits, SchemeConfig, SourceConfig
 from capdex_server.outbound import Outbound, configured_origins
 
 pytestmark = pytest.mark.anyio
@@ -401,7 +401,7 @@ async def test_cancelling_closes_the_upstream_connection():
 async def test_a_document_is_fetched():
     async with both() as (upstream, outbound):
         upstream.answer("/api.json", ok(b"{}"))
-        assert await outbound.fetch(upstream.url + "/api.json", source="api") == b"{}"
+        assert (await outbound.fetch(upstream.url + "/api.json", source="api")).data == b"{}"
 
 
 def moved(upstream: Upstream) -> bytes:
@@ -414,17 +414,15 @@ def moved(upstream: Upstream) -> bytes:
         lambda _: ok(b"", status="404 Not Found"),
         moved,
         lambda _: b"garbage",
-        lambda _: ok(b"x" * 101),
+        lambda _: ok(b"x" * 1025),
     ],
 )
-async def test_a_document_that_cannot_be_had_is_a_document_error(
-    monkeypatch, answer: Callable[[Upstream], bytes]
-):
-    monkeypatch.setattr(module, "MAX_DOCUMENT_BYTES", 100)
+async def test_a_document_that_cannot_be_had_is_a_document_error(answer: Callable[[Upstream], bytes]):
     async with both() as (upstream, outbound):
         upstream.answer("/api.json", answer(upstream))
         with pytest.raises(DocumentError) as caught:
-            await outbound.fetch(upstream.url + "/api.json", source="api")
+            limits = DocumentLimits(max_bytes=1024)
+            await outbound.fetch(upstream.url + "/api.json", source="api", limits=limits)
     assert caught.value.details["location"] == upstream.url + "/api.json"
 
 

@@ -7,9 +7,11 @@ import pytest
 from capdex_engine.catalog import Source, build_catalog
 from capdex_engine.errors import DocumentError
 from capdex_engine.operation import SecurityScheme
-from capdex_server.config import OverrideConfig, SchemeConfig, SourceConfig
+from capdex_server.config import DocumentLimits, OverrideConfig, SchemeConfig, SourceConfig
 from capdex_server.credentials import DefaultCredentials
-from capdex_server.sources import load_sources, retriever
+from capdex_server.pieces import Piece
+from capdex_server.reach import Retriever
+from capdex_server.sources import load_sources
 
 DOCUMENT = json.dumps({"openapi": "3.1.0", "info": {"title": "t", "version": "1"}, "paths": {}})
 
@@ -19,8 +21,13 @@ def load(config: SourceConfig, **options):
     return load_sources({"api": config}, **options)
 
 
-def no_fetch(url: str, source: str) -> bytes:
+def no_fetch(url: str, seconds: float, room: int) -> Piece:
     raise AssertionError(url)
+
+
+def retriever(source, config, fetch=no_fetch, **limits):
+    """What reads a document's references; its clock stands still."""
+    return Retriever(source, config, fetch, limits=DocumentLimits(**limits), clock=lambda: 0.0)
 
 
 def test_a_file_becomes_a_source_of_the_configured_name(tmp_path):
@@ -84,7 +91,7 @@ def test_a_document_that_could_not_be_fetched_is_a_failure():
 
 def test_a_fetched_document_resolves_against_its_url():
     url = "https://a.example/x.json"
-    (source,) = load(SourceConfig(location=url), fetched={"api": b"{}"}).sources
+    (source,) = load(SourceConfig(location=url), fetched={"api": Piece(b"{}")}).sources
     assert source.base == url
 
 
@@ -128,7 +135,7 @@ def file_source(tmp_path):
 def reads(folder, uri: str, document_url: str | None = None, fetch=no_fetch) -> bytes:
     config = SourceConfig(location=str(folder / "x.json"), document_url=document_url)
     source = Source("api", str(folder / "x.json"), b"", document_url)
-    return retriever(source, "api", config, fetch)(uri)
+    return retriever(source, config, fetch)(uri).data
 
 
 def test_a_file_may_refer_to_its_folder(file_source):
@@ -149,18 +156,18 @@ def test_a_file_may_not_refer_to_the_web(file_source):
 
 def test_with_a_document_url_references_are_found_beside_the_file(file_source):
     url = "https://a.example/v1/x.json"
+    web = {"fetch": lambda url, *_: Piece(b"web")}
     assert reads(file_source, "https://a.example/v1/part.yaml", url) == b"part: 1"
-    assert reads(file_source, "https://a.example/v1/o.yaml", url, lambda url, source: b"web") == b"web"
-    with pytest.raises(DocumentError):
-        reads(file_source, "https://a.example/v1/link.yaml", url)
+    for name in ("o.yaml", "link.yaml", "%2e%2e/secret.yaml", "..%2fsecret.yaml"):
+        assert reads(file_source, f"https://a.example/v1/{name}", url, **web) == b"web"
 
 
 def test_a_document_of_the_web_stays_at_its_origin():
     config = SourceConfig(location="https://a.example/x.json")
     retrieve = retriever(
-        Source("api", config.location, b""), "api", config, lambda url, source: f"{source} {url}".encode()
+        Source("api", config.location, b""), config, lambda url, *_: Piece(f"page {url}".encode())
     )
-    assert retrieve("https://a.example/y.json") == b"api https://a.example/y.json"
+    assert retrieve("https://a.example/y.json").data == b"page https://a.example/y.json"
     for uri in ("https://b.example/y.json", "http://a.example/y.json", "/etc/passwd", "file:///etc/passwd"):
         with pytest.raises(DocumentError):
             retrieve(uri)
@@ -227,5 +234,5 @@ def document_that_refers(folder, reference):
 def kept_out_reasons(path) -> list[str]:
     config = SourceConfig(location=str(path))
     (source,) = load(config).sources
-    catalog = build_catalog([source], retrieve=lambda one: retriever(one, "api", config, no_fetch))
+    catalog = build_catalog([source], retrieve=lambda one: lambda uri: retriever(one, config)(uri).data)
     return [operation.reason for operation in catalog.kept_out]

@@ -7,7 +7,7 @@ import json
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -38,17 +38,20 @@ class Document:
     """
 
     def __init__(self, store: Store, *, cached: bool = False) -> None:
-        self._store = store
+        self._hold(store, store.meta["definitions"])
         self.record = DocumentRecord.from_json(store.meta["document"])
         self.cached = cached
-        self._numbers: dict[Mode, dict[str, int]] = store.meta["definitions"]
         store.meta = None  # all of it that is needed has been taken
-        self._definition = lru_cache(maxsize=MAX_PARSED_DEFINITIONS)(self._parse_definition)
+
+    def _hold(self, store: Store, numbers: dict[Mode, dict[str, int]]) -> None:
+        self._store, self._numbers = store, numbers
+        self._definition = lru_cache(maxsize=MAX_PARSED_DEFINITIONS)(
+            partial(_parse_definition, store, numbers)
+        )
 
     def keep_outline(self) -> None:
         """Let go of all but what names, availability and the load report are made from."""
-        self._store = Store(array("Q", [0]), None, b"")
-        self._numbers = {"request": {}, "response": {}}
+        self._hold(Store(array("Q", [0]), None, b""), {"request": {}, "response": {}})
         rows = (
             replace(row, summary="", description="", parameters=(), body_properties=(), body_digest="")
             for row in self.record.operations
@@ -76,9 +79,12 @@ class Document:
         """Return one entry of the store, parsed."""
         return json.loads(self._store[number])
 
-    def _parse_definition(self, mode: Mode, key: str) -> Schema:
-        schema: Schema = json.loads(self._store[self._numbers[mode][key]])
-        return schema
+
+def _parse_definition(store: Store, numbers: dict[Mode, dict[str, int]], mode: Mode, key: str) -> Schema:
+    # No method: a document that held a cache of its own method would keep its file mapped until it is
+    # collected as garbage.
+    schema: Schema = json.loads(store[numbers[mode][key]])
+    return schema
 
 
 class _Responses(Mapping[str, Any]):

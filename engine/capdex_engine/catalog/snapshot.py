@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -25,6 +25,8 @@ MAX_PARSED_DETAILS: Final = 1024
 REVISION_LENGTH: Final = 16
 
 SchemaKind = Literal["body", "arguments", "whole"]
+LoadDetails = Callable[[str, int], OperationDetails]
+"""``(source, details_id)`` -> the details."""
 
 
 class Catalog:
@@ -44,12 +46,11 @@ class Catalog:
         self.kept_out = tuple(op for op in everything if is_out(op))
         self.report = report
         self.revision = _revision(everything)
-        self._shelves = shelves
         known = [op for op in everything if op.availability is not Availability.LEFT_OUT]
         self._by_name = {operation.name: operation for operation in known}
         self._by_key = _by_key(known)
-        self._details = lru_cache(maxsize=MAX_PARSED_DETAILS)(self._load_details)
-        self._schemas = lru_cache(maxsize=MAX_PARSED_DETAILS)(self._make_schema)
+        self._details = lru_cache(maxsize=MAX_PARSED_DETAILS)(partial(_load_details, shelves))
+        self._schemas = lru_cache(maxsize=MAX_PARSED_DETAILS)(partial(_make_schema, self._details))
         self._near: NearNames | None = None
 
     def get(self, name: str) -> Operation | None:
@@ -120,15 +121,20 @@ class Catalog:
             "reason": operation.reason,
         }
 
-    def _make_schema(self, source: str, details_id: int, kind: SchemaKind) -> dict[str, Any] | None:
-        details = self._details(source, details_id)
-        if kind == "body":
-            return schemas.body_schema(details)
-        return schemas.arguments_schema(details, with_body=kind == "whole")
 
-    def _load_details(self, source: str, details_id: int) -> OperationDetails:
-        shelf = self._shelves.get(source)
-        return OperationDetails() if shelf is None else shelf.details(details_id)
+# No methods: a catalog that held a cache of its own method would wait for the garbage collector.
+
+
+def _make_schema(load: LoadDetails, source: str, details_id: int, kind: SchemaKind) -> dict[str, Any] | None:
+    details = load(source, details_id)
+    if kind == "body":
+        return schemas.body_schema(details)
+    return schemas.arguments_schema(details, with_body=kind == "whole")
+
+
+def _load_details(shelves: Mapping[str, Shelf], source: str, details_id: int) -> OperationDetails:
+    shelf = shelves.get(source)
+    return OperationDetails() if shelf is None else shelf.details(details_id)
 
 
 def build_catalog(

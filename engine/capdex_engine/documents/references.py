@@ -22,6 +22,8 @@ Retrieve = Callable[[str], bytes]
 
 MAX_HOPS: Final = 100
 """References to references that are followed."""
+MAX_DEPTH: Final = 100
+"""Files that lead one to the next, each named by the one before."""
 MAX_FILES: Final = 10_000
 MAX_BYTES: Final = 256 * 1024 * 1024
 """Of all sibling files of one document together."""
@@ -57,6 +59,7 @@ class References:
         self._anchors: dict[str, dict[str, str]] = {}
         self._media = tree.get(FROM_SWAGGER)
         self._bytes = 0
+        self._depths: dict[str, int] = {}
 
     def tree(self, base: str) -> dict[str, Any]:
         """Return the upgraded tree of one file, read at its first use.
@@ -103,6 +106,8 @@ class References:
         file, _, fragment = ref.partition("#")
         try:
             target, prefix = self._locate(file, base)
+            if target not in self._trees:
+                self._deepen(target, base)
             tree = self.tree(target)
         except DocumentError as error:
             raise DocumentError(
@@ -120,6 +125,11 @@ class References:
             location=base or None,
             pointer=ref,
         )
+
+    def _deepen(self, target: str, base: str) -> None:
+        depth = self._depths[target] = self._depths.get(base, 0) + 1
+        if depth > MAX_DEPTH:
+            raise DocumentError(f"it is more than {MAX_DEPTH} files away from the document.")
 
     def _shown(self, base: str) -> str:
         return "this document" if base == self._root else shown(base, self._root)

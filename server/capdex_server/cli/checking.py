@@ -21,8 +21,10 @@ from capdex_server.cli.lint import lint
 from capdex_server.cli.options import Run
 from capdex_server.credentials import DefaultCredentials, Held, explicit_credentials
 from capdex_server.outbound import Outbound
+from capdex_server.pieces import Piece
 from capdex_server.places import Place, find_places
-from capdex_server.sources import Fetch, read_source, retriever
+from capdex_server.reach import FetchPiece, Retriever
+from capdex_server.sources import with_settings
 
 SECONDS_BETWEEN: Final = 5.0
 """Between two lines about the progress."""
@@ -54,11 +56,12 @@ def check_run(run: Run, *, say: Say, linting: bool = False, clock: Clock = time.
     async def check() -> Checked:
         outbound = Outbound.from_settings(run.settings)
 
-        def fetch(url: str, source: str) -> bytes:
-            return anyio.from_thread.run(partial(outbound.fetch, url, source=source))
+        def fetch(source: str, url: str, seconds: float, room: int) -> Piece:
+            limits = run.settings.documents.model_copy(update={"timeout": seconds, "max_bytes": room})
+            return anyio.from_thread.run(partial(outbound.fetch, url, source=source, limits=limits))
 
         try:
-            checking = _Checking(run, fetch, Progress(say, clock), linting=linting)
+            checking = _Checking(run, fetch, Progress(say, clock), linting=linting, clock=clock)
             return await anyio.to_thread.run_sync(checking.run, abandon_on_cancel=True)
         finally:
             await outbound.aclose()
@@ -93,8 +96,17 @@ class Progress:
 
 
 class _Checking:
-    def __init__(self, run: Run, fetch: Fetch, progress: Progress, *, linting: bool) -> None:
-        self._configs = run.settings.sources
+    def __init__(
+        self,
+        run: Run,
+        fetch: Callable[[str, str, float, int], Piece],
+        progress: Progress,
+        *,
+        linting: bool,
+        clock: Clock,
+    ) -> None:
+        self._clock = clock
+        self._configs, self._limits = run.settings.sources, run.settings.documents
         self._cache = run.settings.cache / "catalogs"
         self._fetch = fetch
         self._progress = progress
@@ -105,6 +117,8 @@ class _Checking:
         self._defaults = DefaultCredentials(self._configs, os.environ)
         self._skipped: dict[str, list[str]] = {}
         self._owners: dict[str, str] = {}
+        self._spent: dict[str, float] = {}
+        """Configured source -> seconds that fetching its document took."""
         self._linting = linting
         self._places: list[Place] = []
         """To be read again by the linter."""
@@ -126,7 +140,9 @@ class _Checking:
     def _found(self, name: str) -> list[Place] | DocumentError:
         config = self._configs[name]
         try:
-            fetched = self._fetch(config.location, name) if config.is_url else None
+            started = self._clock()
+            fetched = self._fetcher(name)(config.location, *self._most()).data if config.is_url else None
+            self._spent[name] = self._clock() - started
             places, skipped = find_places(name, config, fetched)
         except DocumentError as error:
             return error
@@ -143,7 +159,7 @@ class _Checking:
             self._owners[place.name] = name
             held = Held(self._explicit.get(name, {}), self._defaults.of(name, place.long_name))
             try:
-                yield read_source(place, config, held)
+                yield with_settings(place.read(self._limits), config, held)
             except DocumentError as error:
                 yield SourceReport(place.name, place.location, error=error)
             else:
@@ -152,7 +168,21 @@ class _Checking:
 
     def _retriever(self, source: Source) -> Callable[[str], bytes]:
         owner = self._owners[source.name]
-        return retriever(source, owner, self._configs[owner], self._fetch)
+        reads = Retriever(
+            source,
+            self._configs[owner],
+            self._fetcher(owner),
+            limits=self._limits,
+            clock=self._clock,
+            spent=self._spent.get(owner, 0.0),
+        )
+        return lambda uri: reads(uri).data
+
+    def _fetcher(self, name: str) -> FetchPiece:
+        return partial(self._fetch, name)
+
+    def _most(self) -> tuple[float, int]:
+        return self._limits.timeout, self._limits.max_bytes
 
     def _linted(self, report: LoadReport) -> dict[str, list[Remark]]:
         failed = {one.source for one in report.failed}
@@ -160,7 +190,7 @@ class _Checking:
 
     def _lint(self, place: Place) -> list[Remark]:
         try:
-            source = place.read()
+            source = place.read(self._limits)
         except DocumentError as error:  # it has gone since it was checked
             return [Remark(error.message)]
         return lint(source, self._retriever(source))

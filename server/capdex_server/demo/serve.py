@@ -44,7 +44,7 @@ def run_in_thread(app: ASGIApp, *, port: int = 0) -> Iterator[str]:
 
 def _loopback_socket(port: int) -> socket.socket:
     # Bound here and handed over: no other process can take the port in between.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     for wanted in dict.fromkeys((port, 0)):
         with suppress(OSError):
