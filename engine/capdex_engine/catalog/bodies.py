@@ -17,6 +17,8 @@ from capdex_engine.operation import Body, MediaType
 
 MAX_BODY_PROPERTIES: Final = 40
 MAX_BODY_TEXT: Final = 1000
+_MAX_PLACES: Final = 2000
+"""Schemas that are looked at for the names of one body."""
 
 _ENCODING_KEYS: Final = ("contentType", "style", "explode", "allowReserved", DELIMITER)
 _PREFERENCE: Final = (
@@ -95,7 +97,8 @@ def _body(reading: Reading, declared: Resolved, content: Resolved) -> ReadBody:
         media_types=tuple(media for media, _, _ in read),
         description=clean_text(declared.value.get("description"), MAX_BODY_TEXT),
     )
-    names = dict.fromkeys(_property_names(reading, plain_child(read[0][2], "schema"), 0))
+    found = _property_names(reading, plain_child(read[0][2], "schema"), 0, {})
+    names = dict.fromkeys(found)
     keys = tuple(translated.keys for _, translated, _ in read)
     return ReadBody(body, keys, tuple(names)[:MAX_BODY_PROPERTIES])
 
@@ -126,16 +129,27 @@ def _encoding(reading: Reading, media: Resolved) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _property_names(reading: Reading, schema: Resolved, depth: int) -> Iterator[str]:
-    """Yield the names that an agent may send, through references, compositions and array items."""
-    if depth > 6:
+def _property_names(
+    reading: Reading, schema: Resolved, depth: int, seen: dict[tuple[str, str], int]
+) -> Iterator[str]:
+    """Yield the names that an agent may send, through references, compositions and array items.
+
+    Args:
+        reading: The document.
+        schema: Where to look.
+        depth: Compositions around it; beyond six nothing is looked for.
+        seen: Places -> least depth at which they were looked at; some are reached in ever so many ways.
+    """
+    if depth > 6 or len(seen) >= _MAX_PLACES:
         return
     try:
         found = reading.follow(schema)
     except DocumentError:
         return
-    if not isinstance(found.value, dict):
+    place = (found.base, found.pointer)
+    if not isinstance(found.value, dict) or seen.get(place, depth + 1) <= depth:
         return
+    seen[place] = depth
     properties = plain_child(found, "properties")
     if isinstance(properties.value, dict):
         yield from (name for name, value in properties.value.items() if not _is_read_only(value))
@@ -143,8 +157,8 @@ def _property_names(reading: Reading, schema: Resolved, depth: int) -> Iterator[
         branches = plain_child(found, keyword)
         if isinstance(branches.value, list):
             for index in range(len(branches.value)):
-                yield from _property_names(reading, plain_child(branches, index), depth + 1)
-    yield from _property_names(reading, plain_child(found, "items"), depth + 1)
+                yield from _property_names(reading, plain_child(branches, index), depth + 1, seen)
+    yield from _property_names(reading, plain_child(found, "items"), depth + 1, seen)
 
 
 def _is_read_only(schema: Any) -> bool:
