@@ -32,7 +32,7 @@ _SET_CHARACTERS: Final = frozenset("-[&~|")
 
 @lru_cache(maxsize=4096)
 def python_pattern(pattern: str) -> str | None:
-    r"""Return the pattern as Python understands it; ``None`` if it has no such form (``\p{L}``) or is long."""
+    r"""Return the pattern as Python understands it; ``None`` if it has none (``\p{L}``) or is too long."""
     if len(pattern) > MAX_LENGTH:
         return None
     literal = _LITERAL.fullmatch(pattern)
