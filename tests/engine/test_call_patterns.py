@@ -28,7 +28,7 @@ PATTERNS = st.recursive(
 )
 
 
-@given(PATTERNS, st.text(alphabet="abc1 \n", max_size=8))
+@given(PATTERNS, st.text(alphabet="abc1 \n", min_size=1, max_size=8))
 def test_the_automaton_finds_what_python_finds(pattern: str, text: str) -> None:
     found = Automaton(_parser.parse(pattern)).search(text)
     assert found is (re.search(pattern, text) is not None)
@@ -101,3 +101,7 @@ def test_an_automaton_is_of_bounded_size() -> None:
 def test_no_number_of_steps_is_beyond_all_bounds() -> None:
     nested = "(?:" * 90 + "a?" + "){1,99}" * 90
     assert steps_of(_parser.parse(nested), 5000, anchored=False) == ENDLESS
+
+
+def test_a_pattern_may_begin_with_a_class() -> None:
+    assert matches("[ab]+$", "xb") and not matches("[ab]+$", "x")

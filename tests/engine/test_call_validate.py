@@ -363,7 +363,7 @@ def test_a_catastrophic_pattern_is_checked_without_stalling(pattern):
 
 @pytest.mark.parametrize(
     "pattern",
-    [r"^(.*)(.*)(.*)\3\2\1!$", "(x{1000}){1000}", "^(?=(a+)+$)b", "(?i)^(a|A)+$", "^(a{1,50}){1,50}$"],
+    [r"^(.*)(.*)(.*)\3\2\1!$", "(x{1000}){1000}", "^(?=(a+)+$)b", "(?i)^(a+)+$", "^(a{1,50}){1,50}$"],
 )
 def test_what_no_linear_way_can_check_passes(pattern):
     assert matches(pattern, "a" * 5000 + "!")

@@ -83,10 +83,10 @@ class _Compiled:
 
     @property
     def anchored(self) -> bool:
-        return len(self.tree) > 0 and self.tree[0] in _BEGINNINGS
-
-
-_BEGINNINGS: Final = {(op.AT, op.AT_BEGINNING), (op.AT, op.AT_BEGINNING_STRING)}
+        return len(self.tree) > 0 and self.tree[0] in (
+            (op.AT, op.AT_BEGINNING),
+            (op.AT, op.AT_BEGINNING_STRING),
+        )
 
 
 @lru_cache(maxsize=8192)
