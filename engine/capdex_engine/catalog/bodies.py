@@ -20,7 +20,13 @@ MAX_BODY_TEXT: Final = 1000
 _MAX_PLACES: Final = 2000
 """Schemas that are looked at for the names of one body."""
 
-_ENCODING_KEYS: Final = ("contentType", "style", "explode", "allowReserved", DELIMITER)
+_ENCODING_KEYS: Final[dict[str, type]] = {
+    "contentType": str,
+    "style": str,
+    "explode": bool,
+    "allowReserved": bool,
+    DELIMITER: str,
+}
 _PREFERENCE: Final = (
     r"application/json$",
     r"[^*]+\+json$",
@@ -125,8 +131,17 @@ def _encoding(reading: Reading, media: Resolved) -> dict[str, dict[str, Any]]:
         if isinstance(value, dict):
             if INNER_FORMAT in value:
                 reading.warn(INNER_FORMAT_REMARK, plain_child(declared, name))
-            found[name] = {key: value[key] for key in _ENCODING_KEYS if value.get(key) is not None}
+            found[name] = {
+                key: value[key] for key, kind in _ENCODING_KEYS.items() if isinstance(value.get(key), kind)
+            }
+            _remark_on_wrong(reading, plain_child(declared, name), value)
     return found
+
+
+def _remark_on_wrong(reading: Reading, place: Resolved, encoding: dict[str, Any]) -> None:
+    for key, kind in _ENCODING_KEYS.items():
+        if not isinstance(encoding.get(key), kind | None):
+            reading.warn(f"The {key} of an encoding is of no use as it stands; it is left out.", place)
 
 
 def _property_names(
