@@ -11,7 +11,7 @@ from call_support import details, json_body, operation, parameter, prepared
 from capdex_engine.call.formats import FORMATS
 from capdex_engine.call.issues import MAX_ISSUES
 from capdex_engine.call.lenient import repair
-from capdex_engine.call.patterns import StepBudget, matches
+from capdex_engine.call.patterns import MAX_STEPS_PER_CALL, StepBudget, matches, spend
 from capdex_engine.call.schema import MAX_DEPTH, SchemaChecker, depth
 from capdex_engine.errors import InvalidArguments, NotExecutable
 from capdex_engine.operation import OperationDetails
@@ -353,12 +353,19 @@ def test_patterns_are_searched_as_ecma_does_and_skipped_when_python_cannot(patte
         "^(a|b|ab)*c$",
         "^([a-z]+)*$",
         "(x+x+)+y",
-        "^(a{1,50}){1,50}$",
         ".*.*.*.*=.*",
         r"^\s*\s*\s*\s*x$",
     ],
 )
-def test_a_catastrophic_pattern_lets_a_long_value_pass_instead_of_stalling(pattern):
+def test_a_catastrophic_pattern_is_checked_without_stalling(pattern):
+    assert not matches(pattern, "a" * 200 + "!")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"^(.*)(.*)(.*)\3\2\1!$", "(x{1000}){1000}", "^(?=(a+)+$)b", "(?i)^(a+)+$", "^(a{1,50}){1,50}$"],
+)
+def test_what_no_linear_way_can_check_passes(pattern):
     assert matches(pattern, "a" * 5000 + "!")
 
 
@@ -370,9 +377,17 @@ def test_many_costly_matches_share_one_budget():
     pattern = "^x*x*y$"
     assert not matches(pattern, "x" * 1000)
     with StepBudget():
-        answers = [matches(pattern, "x" * 1000) for _ in range(50)]
+        answers = [matches(pattern, "x" * 1000) for _ in range(1000)]
     assert answers[0] is False
     assert answers[-1] is True
+
+
+def test_a_budget_inside_another_is_the_same_one():
+    with StepBudget():
+        with StepBudget():
+            assert not spend(MAX_STEPS_PER_CALL + 1)
+        assert not spend(1)
+    assert spend(1)
 
 
 def test_patterns_of_property_names_count_and_a_bad_one_is_skipped():

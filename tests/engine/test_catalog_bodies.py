@@ -54,6 +54,14 @@ def test_encoding_is_kept_where_it_counts() -> None:
     assert body.media_types[0].encoding == {"a": {"style": "deepObject", "explode": True}}
 
 
+def test_an_encoding_s_value_of_a_wrong_type_is_left_out_with_a_remark() -> None:
+    encoding = {"a": {"style": ["form"], "explode": "no", "contentType": None, "allowReserved": True}}
+    catalog = catalog_of(body_of({"multipart/form-data": {"schema": OBJECT, "encoding": encoding}}))
+    body = catalog.details(only(catalog)).body
+    assert body is not None and body.media_types[0].encoding == {"a": {"allowReserved": True}}
+    assert len(catalog.report.sources[0].warnings) == 2
+
+
 def test_a_body_is_optional_unless_it_says_otherwise() -> None:
     assert not read({"application/json": {}}).required
     assert read({"application/json": {}}, body={"required": True}).required

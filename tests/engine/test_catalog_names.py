@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -129,11 +131,33 @@ def test_the_same_operation_twice_is_refused() -> None:
         names_of(item("a"), item("b"))
 
 
-def test_a_hundred_thousand_operations_get_unique_names() -> None:
-    items = [item(f"op{index % 50}", f"/{index % 7}/p{index}", f"s{index % 3}") for index in range(100_000)]
+def a_hundred_thousand() -> list[Nameable]:
+    """Operations whose ids are the same, alike, missing, too long, or look like the names of others."""
+    ids: list[Callable[[int], str | None]] = [
+        lambda index: f"op{index % 50}",
+        lambda _: None,
+        lambda index: "x" * 70 + str(index),
+        lambda index: f"op{index % 50}_getP{index - 1}",
+        lambda index: f"s1.op{index % 50}",
+        lambda index: "операция" * (index % 3),
+        lambda index: f"{index} / é ({index % 7})",
+    ]
+    return [
+        item(
+            ids[index % 7](index), f"/{index % 5}/p-{index // 2}", f"s {index % 3}", ("GET", "PUT")[index % 2]
+        )
+        for index in range(100_000)
+    ]
+
+
+def test_a_hundred_thousand_operations_get_unique_names_whatever_their_order() -> None:
+    items = a_hundred_thousand()
     names = assign_names(items)
     assert len(set(names)) == len(items)
-    assert max(map(len, names)) <= MAX_LENGTH
+    assert all(PATTERN.fullmatch(name) for name in names)
+    shuffled = list(items)
+    Random(7).shuffle(shuffled)
+    assert dict(zip(shuffled, assign_names(shuffled), strict=True)) == dict(zip(items, names, strict=True))
 
 
 words = st.sampled_from(["a", "b", "list", "list_getA", "s1.a", "a_getA", "é", "x" * 70, "x" * 70 + "y", ""])
@@ -170,3 +194,26 @@ def test_adding_an_operation_never_hands_its_name_to_another(
     before = {name: held for held, name in zip(items[:-1], assign_names(items[:-1]), strict=True)}
     after = {name: held for held, name in zip(items, assign_names(items), strict=True)}
     assert all(after[name] == before[name] for name in before.keys() & after.keys())
+
+
+hostile = st.text(alphabet="aA_.-/{} é\0\u202e\ud800ж", max_size=12)
+
+
+@given(
+    st.lists(
+        st.tuples(hostile, st.sampled_from(["GET", "", "PURGE"]), hostile, st.one_of(st.none(), hostile)),
+        unique_by=lambda row: row[:3],
+        max_size=12,
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_whatever_sources_and_paths_are_called_names_are_clean_unique_and_free_of_order(
+    rows: list[tuple[str, str, str, str | None]], random: Random
+) -> None:
+    items = [item(name, path, source, method) for source, method, path, name in rows]
+    names = dict(zip(items, assign_names(items), strict=True))
+    assert len(set(names.values())) == len(items)
+    assert all(PATTERN.fullmatch(name) for name in names.values())
+    shuffled = list(items)
+    random.shuffle(shuffled)
+    assert dict(zip(shuffled, assign_names(shuffled), strict=True)) == names

@@ -128,6 +128,14 @@ def test_form_parameters_are_the_properties_of_one_object():
     }
 
 
+def test_a_form_parameter_s_name_is_text_and_one_that_is_none_breaks_nothing():
+    odd = "{in: formData, name: {a: b}, type: string}"
+    number = "{in: formData, name: 1.10, type: string}"
+    body = operation(f"{odd}, {number}, {TEXT}")["requestBody"]
+    (media,) = body["content"].values()
+    assert set(media["schema"]["properties"]) == {"1.10", "t"}
+
+
 def test_arrays_in_forms_say_how_they_are_joined():
     arrays = ", ".join(
         f"{{name: {kind}, in: formData, type: array, items: {{type: string}}, collectionFormat: {kind}}}"

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice, zip_longest
 from typing import Any, Final
 
 from jsonschema import ValidationError
 
-from capdex_engine.call.issues import Issue, issue, nearest, shorten
+from capdex_engine.call.issues import MAX_ISSUES, MAX_TEXT, Issue, issue, nearest, shorten
 from capdex_engine.call.schema import unknown_members
+
+MAX_EXPLAINED: Final = 1000
+"""Issues that are made of one argument; :data:`MAX_ISSUES` of them are shown."""
 
 _Path = tuple[str | int, ...]
 
 
 def explain(errors: Iterable[ValidationError], where: str, prefix: _Path = ()) -> list[Issue]:
     """Return the issues of ``errors``; of alternatives that all fail, those of the nearest one."""
-    return [found for error in errors for found in _explain(error, where, prefix)]
+    found = (each for error in errors for each in _explain(error, where, prefix))
+    return list(islice(found, MAX_EXPLAINED))
 
 
 def leaves(errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
@@ -37,7 +42,7 @@ def _explain(error: ValidationError, where: str, prefix: _Path) -> list[Issue]:
         return [issue(where, path, str(error.validator), _alternatives(error))]
     if error.validator == "required":
         wanted, instance = _given(error)
-        missing = [name for name in wanted if name not in instance]
+        missing = islice((name for name in wanted if name not in instance), MAX_EXPLAINED)
         return [issue(where, (*path, name), "required", "is required") for name in missing]
     if error.validator == "additionalProperties" and isinstance(error.instance, dict):
         return _unknown_members(error, where, path)
@@ -74,9 +79,12 @@ def _alternatives(error: ValidationError) -> str:
 def _unknown_members(error: ValidationError, where: str, path: _Path) -> list[Issue]:
     schema: Any = error.schema
     known = list(schema.get("properties", {}))
+    unknown = unknown_members(_given(error)[1], schema)[:MAX_EXPLAINED]
+    # Looking for near names takes long; no more are shown than so many.
+    hints = [did_you_mean(name, known) for name in unknown[:MAX_ISSUES]]
     return [
-        issue(where, (*path, name), "additionalProperties", "is not known" + did_you_mean(name, known))
-        for name in unknown_members(_given(error)[1], schema)
+        issue(where, (*path, name), "additionalProperties", "is not known" + hint)
+        for name, hint in zip_longest(unknown, hints, fillvalue="")
     ]
 
 
@@ -125,7 +133,7 @@ def _problem(error: ValidationError) -> str:
 
 
 def _listed(values: Any) -> str:
-    return shorten(", ".join(json.dumps(value, ensure_ascii=False) for value in values))
+    return shorten(", ".join(shorten(json.dumps(value, ensure_ascii=False)) for value in values[:MAX_TEXT]))
 
 
 _PROBLEMS: Final[dict[str, Callable[[Any, Any], str]]] = {

@@ -51,7 +51,7 @@ def bounded(issues: Sequence[Issue]) -> list[Issue]:
     rest = len(distinct) - MAX_ISSUES
     if rest <= 0:
         return distinct
-    last = {**distinct[MAX_ISSUES], "message": f"and {rest} further issues of this kind or others"}
+    last = {**distinct[MAX_ISSUES], "message": f"and {rest} further issues or more, of this kind or others"}
     return [*distinct[:MAX_ISSUES], last]
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from jsonschema import ValidationError
@@ -39,8 +39,7 @@ def repair(
         repairs = _repairs(errors, scalars)
         if not repairs:
             break
-        for path, better in repairs.items():
-            value = _replace(value, path, better)
+        value = _replaced(value, repairs)
         errors = check(value)
     return value, errors
 
@@ -117,9 +116,21 @@ def _same_text(option: Any, value: bool | int | float | str) -> bool:
     )
 
 
-def _replace(value: Any, path: Sequence[str | int], better: Any) -> Any:
-    if not path:
-        return better
-    copy: Any = list(value) if isinstance(value, list) else dict(value)
-    copy[path[0]] = _replace(copy[path[0]], path[1:], better)
-    return copy
+def _replaced(value: Any, repairs: Mapping[tuple[str | int, ...], Any]) -> Any:
+    """Return the value with what stands at these paths replaced; each collection is copied once at most."""
+    holder = [value]
+    copies: dict[tuple[str | int, ...], Any] = {}
+    for path, better in sorted(repairs.items(), key=lambda item: len(item[0])):
+        node: Any = holder
+        for depth in range(len(path) + 1):
+            step: Any = path[depth - 1] if depth else 0
+            if depth == len(path):
+                node[step] = better
+            else:
+                if path[:depth] not in copies:
+                    found = node[step]
+                    node[step] = copies[path[:depth]] = (
+                        list(found) if isinstance(found, list) else dict(found)
+                    )
+                node = copies[path[:depth]]
+    return holder[0]

@@ -1,40 +1,49 @@
 r"""Regular expressions of strangers, matched without the risk of a stall.
 
-Python's ``re`` backtracks and cannot be interrupted. The worst case is estimated from the pattern's
-shape (how many unbounded repetitions follow each other, and whether one stands inside another), and
-a value too long for that estimate is not checked at all: it passes, and the upstream decides.
-Patterns that Python cannot compile (``\p{L}``) pass every value too.
+Python's ``re`` backtracks and cannot be interrupted. Where the most steps that it could take are few, it is
+used; else the pattern's automaton, which takes time proportional to the text; and where there is none (a
+back reference that could stall), or the steps of the whole call are used up, the value is not checked: it
+passes, and the upstream decides. Patterns that Python cannot compile (``\p{L}``) pass every value too.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from contextvars import ContextVar, Token
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from re import _constants as op  # type: ignore[attr-defined]  # the compiler's own reading of a pattern
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any, Final
+
+from capdex_engine.call.automaton import Automaton, NotRegular
+from capdex_engine.call.regex_cost import steps_of
 
 MAX_STEPS: Final = 2_000_000
-"""Worst-case steps of one match: some 50 ms."""
+"""Steps of one match, each some 25 ns: 50 ms."""
 
-MAX_STEPS_PER_VALUE: Final = 20_000_000
-"""Worst-case steps of all matches within one validation."""
+MAX_STEPS_PER_CALL: Final = 40_000_000
+"""Steps of everything that is checked of one call: a second or two."""
 
-_TOKEN: Final = re.compile(
-    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?(?:[:=!>]|<[=!]|P?<\w+>)|\{\d*,?\d*\}|.", re.DOTALL
-)
+_STATE_STEPS: Final = 20
+"""What following one state of an automaton over one character costs, in steps."""
+_MAX_PATTERN: Final = 5000
+_TOKEN: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
 _steps_left: ContextVar[list[int] | None] = ContextVar("steps_left", default=None)
 
 
 class StepBudget:
-    """Within this context all matches share :data:`MAX_STEPS_PER_VALUE`."""
+    """Within the outermost such context all that is checked shares :data:`MAX_STEPS_PER_CALL`."""
+
+    _token: Token[list[int] | None] | None = None
 
     def __enter__(self) -> None:
-        self._token = _steps_left.set([MAX_STEPS_PER_VALUE])
+        if _steps_left.get() is None:
+            self._token = _steps_left.set([MAX_STEPS_PER_CALL])
 
     def __exit__(self, *_: object) -> None:
-        _steps_left.reset(self._token)
+        if self._token is not None:
+            _steps_left.reset(self._token)
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -42,9 +51,14 @@ def matches(pattern: str, text: str) -> bool:
     compiled = _compile(pattern)
     if compiled is None:
         return True
-    expression, shape = compiled
-    steps = shape.steps(len(text))
-    return steps > MAX_STEPS or not spend(steps) or expression.search(text) is not None
+    steps = compiled.steps(len(text))
+    if steps <= MAX_STEPS:
+        return not spend(int(steps)) or compiled.expression.search(text) is not None
+    automaton = compiled.automaton
+    if automaton is None:
+        return True
+    steps = _STATE_STEPS * len(automaton) * (len(text) + 1)
+    return steps > MAX_STEPS or not spend(int(steps)) or automaton.search(text)
 
 
 def spend(steps: int) -> bool:
@@ -56,71 +70,45 @@ def spend(steps: int) -> bool:
     return left[0] >= 0
 
 
-@dataclass(slots=True)
-class _Shape:
-    """What decides the cost of a pattern."""
+@dataclass(slots=True, eq=False)
+class _Compiled:
+    """A pattern, as ``re`` takes it and as it reads it."""
 
-    anchored: bool = False
-    loops: int = 0
-    branching: int = 0
-    """Ways per character when a repetition stands inside a repetition; 0 when none does."""
+    expression: re.Pattern[str]
+    tree: Any
+    automaton: Automaton | None
 
-    def steps(self, length: int) -> int:
-        if self.branching:
-            return int(math.exp(min(40.0, length * math.log(self.branching))))
-        return int(max(1, length) ** min(12, max(1, self.loops + (not self.anchored))))
+    def steps(self, length: int) -> float:
+        return _steps(self, length)
 
-
-@dataclass(slots=True)
-class _Group:
-    loops: bool = False
-    branches: int = 1
+    @property
+    def anchored(self) -> bool:
+        return len(self.tree) > 0 and self.tree[0] in (
+            (op.AT, op.AT_BEGINNING),
+            (op.AT, op.AT_BEGINNING_STRING),
+        )
 
 
-@dataclass(slots=True)
-class _Scanner:
-    """One pass over a pattern's tokens."""
-
-    shape: _Shape
-    groups: list[_Group] = field(default_factory=lambda: [_Group()])
-    closed: _Group | None = None
-    """The group that the previous piece closed."""
-
-    def read(self, piece: str) -> str:
-        closed, self.closed = self.closed, None
-        if piece.startswith("("):
-            self.groups.append(_Group())
-        elif piece == ")" and len(self.groups) > 1:
-            self.closed = self.groups.pop()
-            self.groups[-1].loops |= self.closed.loops
-        elif piece == "|":
-            self.groups[-1].branches += 1
-        elif _repeats(piece):
-            self._repeat(piece, closed)
-        return r"\Z" if piece == "$" else piece
-
-    def _repeat(self, piece: str, closed: _Group | None) -> None:
-        if closed is not None and (closed.loops or closed.branches > 1):
-            self.shape.branching = max(self.shape.branching, 2, closed.branches)
-        elif _unbounded(piece):
-            self.shape.loops += 1
-        self.groups[-1].loops |= _unbounded(piece)
-
-
-def _repeats(piece: str) -> bool:
-    return piece in {"*", "+"} or (piece.startswith("{") and piece not in {"{", "{1}", "{0,1}", "{,1}"})
-
-
-def _unbounded(piece: str) -> bool:
-    return piece in {"*", "+"} or (len(piece) > 1 and "," in piece)
+@lru_cache(maxsize=8192)
+def _steps(compiled: _Compiled, length: int) -> float:
+    return steps_of(compiled.tree, length, anchored=compiled.anchored)
 
 
 @lru_cache(maxsize=2048)
-def _compile(pattern: str) -> tuple[re.Pattern[str], _Shape] | None:
-    scanner = _Scanner(_Shape(anchored=pattern.startswith(("^", r"\A"))))
+def _compile(pattern: str) -> _Compiled | None:
+    if len(pattern) > _MAX_PATTERN:
+        return None
     # A bare $ matches before a final newline in Python, and only at the end in ECMA-262.
-    translated = "".join(scanner.read(piece) for piece in _TOKEN.findall(pattern))
+    translated = "".join(r"\Z" if piece == "$" else piece for piece in _TOKEN.findall(pattern))
     try:
-        return re.compile(translated), scanner.shape
+        expression = re.compile(translated)
+        tree = _parser.parse(translated)
+        # Counted repetitions inside others make numbers that only a walk over the tree can tell.
+        steps_of(tree, 100, anchored=False)
     except (re.error, OverflowError, RecursionError):
         return None
+    try:
+        automaton = None if expression.flags & ~re.UNICODE else Automaton(tree)
+    except (NotRegular, RecursionError):
+        automaton = None
+    return _Compiled(expression, tree, automaton)

@@ -23,8 +23,14 @@ MAX_DEPTH: Final = 64
 """Levels of objects and arrays in any argument."""
 
 
+KEYWORD_STEPS: Final = 200
+"""What looking at one keyword costs of the steps of a call (see ``patterns``), a few microseconds."""
+
+MEMBER_STEPS: Final = 4
+"""What looking at one member of what a keyword lists costs."""
+
 REFERENCE_STEPS: Final = 1000
-"""What following one reference costs of the steps of a validation (see ``patterns``)."""
+"""What following one reference costs."""
 
 
 class TooDeep(ValueError):
@@ -152,11 +158,24 @@ def _additional_properties(validator: Any, allowed: Any, value: Any, schema: Any
         yield ValidationError("has unknown members")
 
 
-def _ref(validator: Any, ref: Any, value: Any, schema: Any) -> _Errors:
-    # Whatever can multiply without bound goes through references.
-    if not spend(REFERENCE_STEPS):
-        raise _TooCostly
-    yield from Draft202012Validator.VALIDATORS["$ref"](validator, ref, value, schema)
+def _required(_: Any, names: Any, value: Any, __: Any) -> _Errors:
+    """Find all that is missing in one error: each would be explained by all of them."""
+    if isinstance(value, dict) and any(name not in value for name in names):
+        yield ValidationError("lacks members")
+
+
+def _unique_items(_: Any, wanted: Any, value: Any, __: Any) -> _Errors:
+    if wanted and isinstance(value, list) and len({_frozen(item) for item in value}) < len(value):
+        yield ValidationError("repeats an item")
+
+
+def _frozen(value: Any) -> Any:
+    """Return what two values have in common exactly when they are equal JSON: 1 and 1.0, not 1 and true."""
+    if isinstance(value, dict):
+        return frozenset((name, _frozen(member)) for name, member in value.items())
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    return (bool, value) if isinstance(value, bool) else value
 
 
 def _any_of(validator: Any, branches: Any, value: Any, schema: Any) -> _Errors:
@@ -175,14 +194,30 @@ def _decimal(number: int | float) -> Fraction:
     return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
 
 
+def _paid(keyword: str, check: _Keyword) -> _Keyword:
+    """Return the keyword's function so that it takes what it costs from the steps of the call."""
+    fixed = REFERENCE_STEPS if keyword in {"$ref", "$dynamicRef"} else KEYWORD_STEPS
+
+    def paid(validator: Any, wanted: Any, value: Any, schema: Any) -> _Errors:
+        members = len(wanted) if isinstance(wanted, list | dict) else 0
+        members += len(value) if isinstance(value, list | dict) else 0
+        if not spend(fixed + MEMBER_STEPS * members):
+            raise _TooCostly
+        return check(validator, wanted, value, schema)
+
+    return paid
+
+
+_KEYWORDS: Final[Mapping[str, _Keyword]] = {
+    **Draft202012Validator.VALIDATORS,
+    "anyOf": _any_of,
+    "multipleOf": _multiple_of,
+    "pattern": _pattern,
+    "patternProperties": _pattern_properties,
+    "additionalProperties": _additional_properties,
+    "required": _required,
+    "uniqueItems": _unique_items,
+}
 _Validator: Final[Any] = extend(  # type: ignore[no-untyped-call]
-    Draft202012Validator,
-    {
-        "$ref": _ref,
-        "anyOf": _any_of,
-        "multipleOf": _multiple_of,
-        "pattern": _pattern,
-        "patternProperties": _pattern_properties,
-        "additionalProperties": _additional_properties,
-    },
+    Draft202012Validator, {keyword: _paid(keyword, check) for keyword, check in _KEYWORDS.items()}
 )

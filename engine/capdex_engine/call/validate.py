@@ -18,9 +18,10 @@ from typing import Any, Final
 
 from capdex_engine.call.body import BodyError, file_bytes, is_file_for
 from capdex_engine.call.explain import did_you_mean, explain
-from capdex_engine.call.issues import Issue, issue
+from capdex_engine.call.issues import MAX_ISSUES, Issue, issue
 from capdex_engine.call.lenient import repair
 from capdex_engine.call.media import Choice, Kind, NoChoice, choose, has_base64, is_file
+from capdex_engine.call.patterns import StepBudget
 from capdex_engine.call.schema import SchemaChecker, TooDeep
 from capdex_engine.call.tool import MISSING, Call
 from capdex_engine.operation import SLOTS, Location, MediaType, OperationDetails, Parameter, Schema
@@ -63,8 +64,9 @@ def check(details: OperationDetails, call: Call, checker: SchemaChecker) -> tupl
         UnusableSchema: A schema refers to something that does not exist.
     """
     issues: list[Issue] = []
-    values = {location: _slot(location, details, call, checker, issues) for location in SLOTS}
-    body, choice = _body(details, call, checker, issues)
+    with StepBudget():
+        values = {location: _slot(location, details, call, checker, issues) for location in SLOTS}
+        body, choice = _body(details, call, checker, issues)
     return Arguments(values, body, choice), issues
 
 
@@ -89,9 +91,10 @@ def _slot(
 ) -> dict[str, Any]:
     parameters = [each for each in details.parameters if each.location == location]
     given = _by_documented_name(location, parameters, call.values.get(location, {}))
+    known = {each.name for each in parameters}
     for name in given:
-        if not any(each.name == name for each in parameters) and not ignored(details, location, name):
-            issues.append(_unknown(location, name, details))
+        if name not in known and not ignored(details, location, name):
+            issues.append(_unknown(location, name, details, suggest=len(issues) < MAX_ISSUES))
     fitting: dict[str, Any] = {}
     for parameter in parameters:
         if ignored(details, location, parameter.name):
@@ -114,8 +117,10 @@ def _by_documented_name(
     return {documented.get(name.lower(), name): value for name, value in given.items()}
 
 
-def _unknown(location: Location, name: str, details: OperationDetails) -> Issue:
-    """Say that a name is unknown, and in which slot it would be right."""
+def _unknown(location: Location, name: str, details: OperationDetails, *, suggest: bool) -> Issue:
+    """Say that a name is unknown, and in which slot it would be right or which other is near."""
+    if not suggest:
+        return issue(location, (name,), "additionalProperties", "is not known")
     for other in details.parameters:
         if other.name == name and other.location != location:
             problem = f"is not known here; it belongs in {SLOTS[other.location]}"

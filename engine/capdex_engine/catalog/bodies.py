@@ -17,8 +17,16 @@ from capdex_engine.operation import Body, MediaType
 
 MAX_BODY_PROPERTIES: Final = 40
 MAX_BODY_TEXT: Final = 1000
+_MAX_PLACES: Final = 2000
+"""Schemas that are looked at for the names of one body."""
 
-_ENCODING_KEYS: Final = ("contentType", "style", "explode", "allowReserved", DELIMITER)
+_ENCODING_KEYS: Final[dict[str, type]] = {
+    "contentType": str,
+    "style": str,
+    "explode": bool,
+    "allowReserved": bool,
+    DELIMITER: str,
+}
 _PREFERENCE: Final = (
     r"application/json$",
     r"[^*]+\+json$",
@@ -95,7 +103,8 @@ def _body(reading: Reading, declared: Resolved, content: Resolved) -> ReadBody:
         media_types=tuple(media for media, _, _ in read),
         description=clean_text(declared.value.get("description"), MAX_BODY_TEXT),
     )
-    names = dict.fromkeys(_property_names(reading, plain_child(read[0][2], "schema"), 0))
+    found = _property_names(reading, plain_child(read[0][2], "schema"), 0, {})
+    names = dict.fromkeys(found)
     keys = tuple(translated.keys for _, translated, _ in read)
     return ReadBody(body, keys, tuple(names)[:MAX_BODY_PROPERTIES])
 
@@ -122,20 +131,40 @@ def _encoding(reading: Reading, media: Resolved) -> dict[str, dict[str, Any]]:
         if isinstance(value, dict):
             if INNER_FORMAT in value:
                 reading.warn(INNER_FORMAT_REMARK, plain_child(declared, name))
-            found[name] = {key: value[key] for key in _ENCODING_KEYS if value.get(key) is not None}
+            found[name] = {
+                key: value[key] for key, kind in _ENCODING_KEYS.items() if isinstance(value.get(key), kind)
+            }
+            _remark_on_wrong(reading, plain_child(declared, name), value)
     return found
 
 
-def _property_names(reading: Reading, schema: Resolved, depth: int) -> Iterator[str]:
-    """Yield the names that an agent may send, through references, compositions and array items."""
-    if depth > 6:
+def _remark_on_wrong(reading: Reading, place: Resolved, encoding: dict[str, Any]) -> None:
+    for key, kind in _ENCODING_KEYS.items():
+        if not isinstance(encoding.get(key), kind | None):
+            reading.warn(f"The {key} of an encoding is of no use as it stands; it is left out.", place)
+
+
+def _property_names(
+    reading: Reading, schema: Resolved, depth: int, seen: dict[tuple[str, str], int]
+) -> Iterator[str]:
+    """Yield the names that an agent may send, through references, compositions and array items.
+
+    Args:
+        reading: The document.
+        schema: Where to look.
+        depth: Compositions around it; beyond six nothing is looked for.
+        seen: Places -> least depth at which they were looked at; some are reached in ever so many ways.
+    """
+    if depth > 6 or len(seen) >= _MAX_PLACES:
         return
     try:
         found = reading.follow(schema)
     except DocumentError:
         return
-    if not isinstance(found.value, dict):
+    place = (found.base, found.pointer)
+    if not isinstance(found.value, dict) or seen.get(place, depth + 1) <= depth:
         return
+    seen[place] = depth
     properties = plain_child(found, "properties")
     if isinstance(properties.value, dict):
         yield from (name for name, value in properties.value.items() if not _is_read_only(value))
@@ -143,8 +172,8 @@ def _property_names(reading: Reading, schema: Resolved, depth: int) -> Iterator[
         branches = plain_child(found, keyword)
         if isinstance(branches.value, list):
             for index in range(len(branches.value)):
-                yield from _property_names(reading, plain_child(branches, index), depth + 1)
-    yield from _property_names(reading, plain_child(found, "items"), depth + 1)
+                yield from _property_names(reading, plain_child(branches, index), depth + 1, seen)
+    yield from _property_names(reading, plain_child(found, "items"), depth + 1, seen)
 
 
 def _is_read_only(schema: Any) -> bool:

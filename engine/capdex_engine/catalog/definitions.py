@@ -194,7 +194,8 @@ class Definitions:
 
     def _read_only_in(self, base: str) -> ReadOnly:
         if base not in self._read_only:
-            self._read_only[base] = ReadOnly(self._references, base)
+            like = next(iter(self._read_only.values()), None)
+            self._read_only[base] = ReadOnly(self._references, base, like)
         return self._read_only[base]
 
 

@@ -9,12 +9,16 @@ from typing import Any, Final, cast
 
 from capdex_engine.catalog.context import Reading, flaw, plain_child
 from capdex_engine.catalog.definitions import Translated
-from capdex_engine.catalog.texts import clean_text
+from capdex_engine.catalog.texts import clean_text, clip
 from capdex_engine.documents import DELIMITER, INNER_FORMAT, Resolved, text_of
 from capdex_engine.operation import Location, Parameter
 
 MAX_PARAMETER_TEXT: Final = 1000
 """Characters of a parameter's description that are kept."""
+MAX_NAME: Final = 1000
+"""Characters of a parameter's name."""
+MAX_TOLD: Final = 300
+"""Characters of names in a reason."""
 LOCATIONS: Final = frozenset({"path", "query", "header", "cookie"})
 IGNORED_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
 """Header parameters of these names are ignored by OpenAPI's rule."""
@@ -114,9 +118,11 @@ def _is_wanted(reading: Reading, key: tuple[str, str], parameter: Resolved) -> b
     if location == "header" and name.lower() in IGNORED_HEADERS:
         return False
     if location not in LOCATIONS:
-        fault = f"is in {location!r}, which is not supported"
+        name, fault = clip(name, 60), f"is in {clip(location, 60)!r}, which is not supported"
+    elif len(name) > MAX_NAME:
+        name, fault = clip(name, 60), f"has a name of more than {MAX_NAME} characters"
     elif location in {"header", "cookie"} and not TOKEN.fullmatch(name):
-        fault = f"has a name that no {location} can have"
+        name, fault = clip(name, 60), f"has a name that no {location} can have"
     else:
         return True
     if parameter.value.get("required") is True:
@@ -178,11 +184,16 @@ def _style(reading: Reading, declared: Resolved, location: Location) -> str:
 
 
 def _check_variables(path: str, parameters: Iterable[Parameter], operation: Resolved) -> None:
-    declared = [parameter.name for parameter in parameters if parameter.location == "path"]
-    variables = variables_of(path)
+    declared = dict.fromkeys(parameter.name for parameter in parameters if parameter.location == "path")
+    variables = dict.fromkeys(variables_of(path))
     missing = [name for name in variables if name not in declared]
     if missing:
-        raise flaw(f"The path's variables {', '.join(missing)} are not declared as parameters.", operation)
+        raise flaw(
+            f"The path's variables {clip(', '.join(missing), MAX_TOLD)} are not declared as parameters.",
+            operation,
+        )
     ghosts = [name for name in declared if name not in variables]
     if ghosts:
-        raise flaw(f"The path parameters {', '.join(ghosts)} do not occur in the path.", operation)
+        raise flaw(
+            f"The path parameters {clip(', '.join(ghosts), MAX_TOLD)} do not occur in the path.", operation
+        )

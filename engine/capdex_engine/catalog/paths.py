@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final
 
 from capdex_engine.catalog.context import Reading, plain_child
@@ -14,6 +15,8 @@ from capdex_engine.errors import DocumentError
 
 METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 """Fields of a path item that hold an operation."""
+MAX_PATH: Final = 8000
+"""Characters of a path template: what servers take of a request's first line."""
 WEBHOOK_REASON: Final = "A webhook is a call that the API makes to its client."
 CALLBACK_REASON: Final = "A callback is a call that the API makes to its client."
 
@@ -99,6 +102,8 @@ def _of_path(reading: Reading, path: str, declared: Resolved) -> Iterator[Found]
         yield Found("", path, declared, declared, declared, "The path item is not an object.")
         return
     problem = None if path.startswith("/") else "The path does not start with a slash."
+    if len(path) > MAX_PATH:
+        problem, path = f"The path is longer than {MAX_PATH} characters.", _cut(path)
     for method, place in _operations(reading, item):
         try:
             operation = reading.follow(place)  # an operation by reference is no OpenAPI, but common
@@ -106,6 +111,11 @@ def _of_path(reading: Reading, path: str, declared: Resolved) -> Iterator[Found]
             yield Found(method, path, item, place, place, error.message)
         else:
             yield Found(method, path, item, operation, place, problem or _fault(method, operation))
+
+
+def _cut(path: str) -> str:
+    """Return a path of bounded length that stands for one that is too long, and for no other."""
+    return f"{path[:100]}…{sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def _path_item(reading: Reading, declared: Resolved) -> Resolved:

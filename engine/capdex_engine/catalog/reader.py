@@ -39,6 +39,8 @@ from capdex_engine.operation import Schema
 
 MAX_TAGS: Final = 20
 MAX_TITLE: Final = 200
+MAX_IDENTIFIER: Final = 1000
+"""Characters of an operationId."""
 
 
 _Fields = tuple[list[Any], tuple[str, ...]]
@@ -239,7 +241,7 @@ def _identifier(value: Any) -> str | None:
     """Return an operationId as it stands, but for invisible characters; a number is text."""
     if value is None or isinstance(value, (dict, list)):
         return None
-    return INVISIBLE.sub("", text_of(value)) or None
+    return INVISIBLE.sub("", text_of(value)[: MAX_IDENTIFIER * 10])[:MAX_IDENTIFIER] or None
 
 
 def _title(tree: dict[str, Any]) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from capdex_engine.catalog.source import Source
 from capdex_engine.documents import text_of
+
+MAX_URL: Final = 8000
+"""Characters of a server's URL, before its variables are filled in."""
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 
@@ -91,9 +94,13 @@ def _reason(source: Source, reasons: Sequence[str]) -> str:
 def _row(server: Mapping[str, Any]) -> list[Any]:
     variables = server.get("variables")
     declared = variables.items() if isinstance(variables, dict) else ()
+    url = str(server["url"]).strip()
+    if len(url) > MAX_URL:
+        return [f"{url[:100]}…{{the URL is longer than {MAX_URL} characters}}", {}]
+    used = set(_VARIABLE.findall(url))
     return [
-        str(server["url"]).strip(),
-        {name: _variable(value) for name, value in declared if isinstance(value, dict)},
+        url,
+        {name: _variable(value) for name, value in declared if isinstance(value, dict) and name in used},
     ]
 
 

@@ -13,6 +13,8 @@ from capdex_engine.documents import text_of
 MAX_SUMMARY: Final = 300
 MAX_DESCRIPTION: Final = 2000
 MAX_TAG: Final = 100
+_RAW: Final = 20
+"""Characters read for each that is kept: enough for the markup of real texts, and an end to others."""
 
 INVISIBLE: Final = re.compile(
     "[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e"
@@ -23,7 +25,7 @@ INVISIBLE: Final = re.compile(
 _INLINE_TAG = re.compile(
     r"</?(?:a|abbr|b|code|em|i|kbd|s|small|span|strong|sub|sup|tt|u|var)(?:\s[^<>]*)?/?>", re.I
 )
-_TAG = re.compile(r"<(?:!--.*?--|/?[A-Za-z][^<>]*)>", re.DOTALL)
+_TAG = re.compile(r"<!--.*?(?:-->|\Z)|</?[A-Za-z][^<>]*>", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?:\s[^()]*)?\)")
 _SPACE = re.compile(r"\s+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(\[])")
@@ -34,7 +36,7 @@ def clean_text(value: Any, limit: int) -> str:
     """Return text on one line, without markup or invisible characters, of at most ``limit`` characters."""
     if value is None or isinstance(value, (dict, list)):
         return ""
-    text = INVISIBLE.sub("", text_of(value))
+    text = INVISIBLE.sub("", text_of(value)[: limit * _RAW])
     text = html.unescape(_TAG.sub(" ", _INLINE_TAG.sub("", text))) if "<" in text or "&" in text else text
     text = _LINK.sub(r"\1", text) if "](" in text else text
     return clip(_SPACE.sub(" ", INVISIBLE.sub("", text)).strip(), limit)

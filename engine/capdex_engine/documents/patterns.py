@@ -6,6 +6,9 @@ import re
 from functools import lru_cache
 from typing import Final
 
+MAX_LENGTH: Final = 5000
+"""Characters; a longer pattern costs more to compile than it could ever tell."""
+
 _LITERAL: Final = re.compile(r"/(\^.*\$)/[a-z]*", re.DOTALL)
 """A pattern written as a JavaScript literal; the slashes would keep it from ever matching."""
 _TOKEN: Final = re.compile(
@@ -29,7 +32,9 @@ _SET_CHARACTERS: Final = frozenset("-[&~|")
 
 @lru_cache(maxsize=4096)
 def python_pattern(pattern: str) -> str | None:
-    r"""Return the pattern as Python understands it; ``None`` if it has no such form (``\p{L}``)."""
+    r"""Return the pattern as Python understands it; ``None`` if it has none (``\p{L}``) or is too long."""
+    if len(pattern) > MAX_LENGTH:
+        return None
     literal = _LITERAL.fullmatch(pattern)
     try:
         translated = _translate(literal.group(1) if literal else pattern)

@@ -29,6 +29,8 @@ MAX_BYTES: Final = 256 * 1024 * 1024
 """Of all sibling files of one document together."""
 
 _ANY_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_SHOWN: Final = 200
+"""Characters of a reference in a message."""
 _TEXT_KEYS: Final = frozenset({"$ref", "summary", "description"})
 
 
@@ -57,6 +59,8 @@ class References:
         self._retrieve = retrieve
         self._trees: dict[str, dict[str, Any] | DocumentError] = {base: tree}
         self._anchors: dict[str, dict[str, str]] = {}
+        self._identified: dict[str, tuple[str, str]] = {}
+        """Absolute URI of a schema with an ``$id`` -> file and pointer."""
         self._media = tree.get(FROM_SWAGGER)
         self._bytes = 0
         self._depths: dict[str, int] = {}
@@ -94,8 +98,11 @@ class References:
             found = self._hop(ref, base)
             identity = (found.base, found.pointer)
             if identity in seen or len(seen) >= MAX_HOPS:
+                fault = (
+                    "leads back to itself" if identity in seen else f"is one of more than {MAX_HOPS} in a row"
+                )
                 raise DocumentError(
-                    f"The reference {ref} leads back to itself.", location=found.base or None, pointer=ref
+                    f"The reference {_short(ref)} {fault}.", location=found.base or None, pointer=ref
                 )
             seen.add(identity)
             if not _is_plain_reference(found.value):
@@ -111,7 +118,9 @@ class References:
             tree = self.tree(target)
         except DocumentError as error:
             raise DocumentError(
-                f"The reference {ref} cannot be followed: {error.message}", location=base or None, pointer=ref
+                f"The reference {_short(ref)} cannot be followed: {error.message}",
+                location=base or None,
+                pointer=ref,
             ) from error
         tokens = self._tokens(tree, target, fragment, prefix)
         if tokens is not None:
@@ -121,7 +130,7 @@ class References:
                 except LookupError:
                     continue
         raise DocumentError(
-            f"The reference {ref} leads to nothing in {self._shown(target)}.",
+            f"The reference {_short(ref)} leads to nothing in {self._shown(target)}.",
             location=base or None,
             pointer=ref,
         )
@@ -139,11 +148,11 @@ class References:
         target = join(base, file) if file else base
         if target in self._trees:
             return target, []
-        for known in [key for key, tree in self._trees.items() if isinstance(tree, dict)]:
-            place = self._names(known).get(target) or self._names(known).get(file)
-            if place is not None:
-                return known, tokens_of(place)
-        return target, []
+        for known in [key for key, tree in self._trees.items() if key not in self._anchors]:
+            if isinstance(self._trees[known], dict):
+                self._names(known)
+        place = self._identified.get(target) or self._identified.get(file)
+        return (target, []) if place is None else (place[0], tokens_of(place[1]))
 
     def _tokens(self, tree: dict[str, Any], base: str, fragment: str, prefix: list[str]) -> list[str] | None:
         if not fragment or fragment.startswith(("/", "%2F", "%2f")):
@@ -154,8 +163,10 @@ class References:
     def _names(self, base: str) -> dict[str, str]:
         """Return what ``$id`` and ``$anchor`` name in a file: ``#anchor`` or absolute URI -> pointer."""
         if base not in self._anchors:
-            tree = self.tree(base)
-            self._anchors[base] = dict(_named_places(tree, base))
+            names = self._anchors[base] = dict(_named_places(self.tree(base), base))
+            for name, pointer in names.items():
+                if not name.startswith("#"):
+                    self._identified.setdefault(name, (base, pointer))
         return self._anchors[base]
 
     def _read(self, base: str) -> dict[str, Any] | DocumentError:
@@ -191,6 +202,10 @@ def join(base: str, ref: str) -> str:
     if _ANY_URL.match(ref) or ref.startswith("//"):
         return ref
     return posixpath.normpath(posixpath.join(posixpath.dirname(base), unquote(ref)))
+
+
+def _short(ref: str) -> str:
+    return ref if len(ref) <= _SHOWN else ref[:_SHOWN] + "…"
 
 
 def _is_plain_reference(value: Any) -> bool:

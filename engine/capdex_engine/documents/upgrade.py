@@ -36,6 +36,7 @@ from capdex_engine.documents.upgrade_schemas import (
     RefRewriter,
     upgrade_schema,
 )
+from capdex_engine.documents.values import text_of
 
 MOVED: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "definitions": (("components", "schemas"),),
@@ -231,16 +232,20 @@ class _Upgrade:
 def _effective_body(shared: list[Any], own: list[Any]) -> list[dict[str, Any]]:
     """Return the body and form parameters of an operation; its own replace the path item's by name."""
     parts = [value for value in own if is_body_part(value)]
-    names = {(value.get("in"), value.get("name")) for value in parts}
+    names = {_identity(value) for value in parts}
     has_body = any(value.get("in") == "body" for value in parts)
     inherited = [
         value
         for value in shared
         if is_body_part(value)
-        and (value.get("in"), value.get("name")) not in names
+        and _identity(value) not in names
         and not (has_body and value.get("in") == "body")
     ]
     return inherited + parts
+
+
+def _identity(parameter: dict[str, Any]) -> tuple[Any, str]:
+    return parameter.get("in"), text_of(parameter.get("name"))
 
 
 def _is_schema(node: dict[str, Any]) -> bool:

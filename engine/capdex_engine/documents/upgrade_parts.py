@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from capdex_engine.documents.values import text_of
+
 METHODS: Final = frozenset({"get", "put", "post", "delete", "options", "head", "patch"})
 DELIMITER: Final = "x-capdex-delimiter"
 """On a parameter or encoding: the text between an array's items, where no style of 3.0 has it."""
@@ -97,13 +99,17 @@ def _json_body(parameter: dict[str, Any], consumes: list[str], schema: ChangeSch
 
 
 def _form_body(parameters: list[dict[str, Any]], consumes: list[str], schema: ChangeSchema) -> dict[str, Any]:
-    named = [parameter for parameter in parameters if isinstance(parameter.get("name"), str)]
-    properties = {parameter["name"]: schema(_form_schema(parameter)) for parameter in named}
-    required = [parameter["name"] for parameter in named if parameter.get("required") is True]
-    encoding = {parameter["name"]: style for parameter in named if (style := _style(parameter, "query"))}
+    named = {
+        text_of(parameter["name"]): parameter
+        for parameter in parameters
+        if isinstance(parameter.get("name"), str | int | float)
+    }
+    properties = {name: schema(_form_schema(parameter)) for name, parameter in named.items()}
+    required = [name for name, parameter in named.items() if parameter.get("required") is True]
+    encoding = {name: style for name, parameter in named.items() if (style := _style(parameter, "query"))}
     media: dict[str, Any] = {"schema": {"type": "object", "properties": properties}}
     if required:
-        media["schema"]["required"] = list(dict.fromkeys(required))
+        media["schema"]["required"] = required
     if encoding:
         media["encoding"] = encoding
     return {
