@@ -10,6 +10,7 @@ from string import ascii_lowercase
 from typing import Any, Final
 
 from capdex_engine.catalog import Source, build_catalog
+from capdex_engine.catalog.schemas import size
 from capdex_engine.errors import DocumentError
 from capdex_engine.operation import Operation
 from capdex_engine.rank.answer import Schemas
@@ -52,6 +53,10 @@ class _MadeUp:
     def arguments_schema(self, operation: Operation) -> dict[str, Any]:
         """Return an empty argument object's."""
         return {"type": "object", "additionalProperties": False}
+
+    def schema_bytes(self, operation: Operation) -> tuple[int, int]:
+        """Return the bytes of both."""
+        return size(self.arguments_schema(operation)), size(None)
 
 
 def documents_in(data: Path) -> list[Path]:

@@ -30,6 +30,9 @@ class StubCatalog:
         note = {"description": "d" * self._arguments} if self._arguments else {}
         return {"type": "object", "properties": {}, "additionalProperties": False, **note}
 
+    def schema_bytes(self, operation: Operation) -> tuple[int, int]:
+        return size(self.arguments_schema(operation)), size(self.body_schema(operation))
+
 
 def operation(name: str, **fields: Any) -> Operation:
     return Operation(name=name, source="shop", method="POST", path=f"/{name}", summary=name, **fields)

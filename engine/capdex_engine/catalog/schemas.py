@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -11,6 +12,11 @@ from capdex_engine.operation import SLOTS, OperationDetails, Parameter, Schema
 
 MAX_PARAMETER_DESCRIPTION: Final = 120
 """Characters, in ``argumentsSchema`` (SPEC section 2)."""
+
+
+def size(value: Any) -> int:
+    """Return the bytes of ``value`` as compact UTF-8 JSON."""
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
 
 
 def body_schema(details: OperationDetails) -> dict[str, Any] | None:

@@ -25,6 +25,7 @@ MAX_PARSED_DETAILS: Final = 1024
 REVISION_LENGTH: Final = 16
 
 SchemaKind = Literal["body", "arguments", "whole"]
+MakeSchema = Callable[[str, int, SchemaKind], dict[str, Any] | None]
 LoadDetails = Callable[[str, int], OperationDetails]
 """``(source, details_id)`` -> the details."""
 
@@ -51,6 +52,7 @@ class Catalog:
         self._by_key = _by_key(known)
         self._details = lru_cache(maxsize=MAX_PARSED_DETAILS)(partial(_load_details, shelves))
         self._schemas = lru_cache(maxsize=MAX_PARSED_DETAILS)(partial(_make_schema, self._details))
+        self._bytes = lru_cache(maxsize=MAX_PARSED_DETAILS)(partial(_schema_bytes, self._schemas))
         self._near: NearNames | None = None
 
     def get(self, name: str) -> Operation | None:
@@ -84,6 +86,10 @@ class Catalog:
         kind: SchemaKind = "whole" if with_body else "arguments"
         schema = self._schemas(operation.source, operation.details_id, kind)
         return {} if schema is None else schema
+
+    def schema_bytes(self, operation: Operation) -> tuple[int, int]:
+        """Return the bytes of :meth:`arguments_schema` and :meth:`body_schema` as compact JSON."""
+        return self._bytes(operation.source, operation.details_id)
 
     def near(
         self, name: str, *, limit: int = 3, allowed: Callable[[Operation], bool] | None = None
@@ -130,6 +136,10 @@ def _make_schema(load: LoadDetails, source: str, details_id: int, kind: SchemaKi
     if kind == "body":
         return schemas.body_schema(details)
     return schemas.arguments_schema(details, with_body=kind == "whole")
+
+
+def _schema_bytes(make: MakeSchema, source: str, details_id: int) -> tuple[int, int]:
+    return schemas.size(make(source, details_id, "arguments")), schemas.size(make(source, details_id, "body"))
 
 
 def _load_details(shelves: Mapping[str, Shelf], source: str, details_id: int) -> OperationDetails:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from capdex_engine.catalog.schemas import size
 from capdex_engine.operation import SLOTS, Location, Operation
 from capdex_engine.rank.searcher import Hit, SearchResult
 
@@ -15,6 +16,10 @@ EXACT_BYTES: Final = 512 * 1024
 """Budget of a search for an exact name with ``limit`` 1; the caller decides which holds."""
 
 _SUMMARY_CHARACTERS: Final = 300
+_SCHEMAS: Final = ("argumentsSchema", "bodySchema")
+_MARK: Final = "schemaTruncated"
+_MARK_BYTES: Final = len(',"schemaTruncated":true')
+_NULL: Final = len("null")
 _ALWAYS: Final[tuple[Location, ...]] = ("path", "query")
 _WHEN_SOME: Final[tuple[Location, ...]] = ("header", "cookie")
 
@@ -32,6 +37,9 @@ class Schemas(Protocol):
     def arguments_schema(self, operation: Operation) -> dict[str, Any]:
         """Return the schema of the argument object without the body."""
 
+    def schema_bytes(self, operation: Operation) -> tuple[int, int]:
+        """Return the bytes of both, arguments first, as :func:`size` counts them."""
+
 
 def build_answer(result: SearchResult, catalog: Schemas, *, max_bytes: int = MATCHES_BYTES) -> dict[str, Any]:
     """Return ``{"matches", "hint"?, "revision"}``; its compact UTF-8 JSON takes at most ``max_bytes``.
@@ -44,7 +52,7 @@ def build_answer(result: SearchResult, catalog: Schemas, *, max_bytes: int = MAT
     if result.hint is not None:
         answer["hint"] = result.hint
     answer["revision"] = catalog.revision
-    return _within(answer, max_bytes)
+    return _within(answer, [_weights(hit.operation, catalog) for hit in result.hits], max_bytes)
 
 
 def _match(hit: Hit, catalog: Schemas) -> dict[str, Any]:
@@ -70,6 +78,11 @@ def _match(hit: Hit, catalog: Schemas) -> dict[str, Any]:
     }
 
 
+def _weights(op: Operation, catalog: Schemas) -> tuple[int, int]:
+    arguments, body = catalog.schema_bytes(op)
+    return arguments, body if op.has_body else _NULL
+
+
 def _required(op: Operation) -> dict[str, Any]:
     """Return the required names of each slot, and whether a body is."""
 
@@ -89,49 +102,62 @@ def _shortened(text: str) -> str:
     return text[: _SUMMARY_CHARACTERS - 1].rsplit(" ", 1)[0] + "…"
 
 
-def size(value: Any) -> int:
-    """Return the bytes of ``value`` as compact UTF-8 JSON."""
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A schema of a match that may give way to its outline."""
+
+    match: dict[str, Any]
+    key: str
+    whole: Any
+    outline: Any
+    saved: int
+    """Bytes."""
 
 
-def _within(answer: dict[str, Any], max_bytes: int) -> dict[str, Any]:
-    """Cut schemas until the answer fits, then put back what there is room for, the best match's first."""
-    room = max_bytes - size(answer)
-    cuts: list[tuple[dict[str, Any], str, Any]] = []
-    for match, key in _cuts(answer["matches"]):
+def _within(answer: dict[str, Any], weights: Sequence[tuple[int, int]], max_bytes: int) -> dict[str, Any]:
+    """Cut schemas until the answer fits, then put back what there is room for, the best match's first.
+
+    The schemas' bytes are known, and only the rest is counted: an answer may hold hundreds of kilobytes.
+    """
+    bare = [dict.fromkeys(_SCHEMAS) for _ in weights]
+    rest = {
+        **answer,
+        "matches": [{**match, **none} for match, none in zip(answer["matches"], bare, strict=True)],
+    }
+    room = max_bytes - size(rest) - sum(weight - _NULL for pair in weights for weight in pair)
+    done: list[_Cut] = []
+    for cut in _cuts(answer["matches"], weights):
         if room >= 0:
             break
-        before, whole = size(match), match[key]
-        match[key] = _outline(whole, match["required"] if key == "argumentsSchema" else {})
-        match["schemaTruncated"] = True
-        room += before - size(match)
-        cuts.append((match, key, whole))
-    _restore(cuts, room)
+        room += cut.saved - (0 if _MARK in cut.match else _MARK_BYTES)
+        cut.match[cut.key], cut.match[_MARK] = cut.outline, True
+        done.append(cut)
+    _restore(done, room)
     return answer if room >= 0 else _with_fewer(answer, max_bytes)
 
 
-def _restore(cuts: Sequence[tuple[dict[str, Any], str, Any]], room: int) -> None:
+def _restore(cuts: Sequence[_Cut], room: int) -> None:
     still_cut = set()
-    for match, key, whole in reversed(cuts):
-        more = size(whole) - size(match[key])
-        if more <= room:
-            match[key], room = whole, room - more
+    for cut in reversed(cuts):
+        if cut.saved <= room:
+            cut.match[cut.key], room = cut.whole, room - cut.saved
         else:
-            still_cut.add(id(match))
-    for match, _, _ in cuts:
-        if id(match) not in still_cut:
-            match.pop("schemaTruncated", None)
+            still_cut.add(id(cut.match))
+    for cut in cuts:
+        if id(cut.match) not in still_cut:
+            cut.match.pop(_MARK, None)
 
 
-def _cuts(matches: Sequence[dict[str, Any]]) -> Iterable[tuple[dict[str, Any], str]]:
+def _cuts(matches: Sequence[dict[str, Any]], weights: Sequence[tuple[int, int]]) -> Iterator[_Cut]:
     """Yield what to cut, in order. The first match keeps its arguments longest: it is the likeliest call."""
-    lower = [(match, key) for match in reversed(matches[1:]) for key in ("bodySchema", "argumentsSchema")]
-    first = [(match, key) for match in matches[:1] for key in ("bodySchema", "argumentsSchema")]
-    return (cut for cut in (*lower, *first) if _outlined_pays(*cut))
-
-
-def _outlined_pays(match: Mapping[str, Any], key: str) -> bool:
-    return match[key] is not None and size(_outline(match[key], match["required"])) < size(match[key])
+    for place in (*reversed(range(1, len(matches))), *range(min(len(matches), 1))):
+        match = matches[place]
+        for key, weight in reversed(list(zip(_SCHEMAS, weights[place], strict=True))):
+            if match[key] is not None:
+                outline = _outline(match[key], match["required"] if key == _SCHEMAS[0] else {})
+                saved = weight - size(outline)
+                if saved > 0:
+                    yield _Cut(match, key, match[key], outline, saved)
 
 
 def _outline(schema: Mapping[str, Any], required: Mapping[str, Any]) -> dict[str, Any]:
