@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capdex_engine.rank.languages import gloss
 from capdex_engine.rank.needs import MOST_NEEDS, split_needs
 
 
@@ -57,3 +58,23 @@ def test_any_text_gives_between_one_and_the_most_needs(query: str) -> None:
 
 def test_very_long_lists_are_capped() -> None:
     assert len(split_needs(", ".join(f"create item{i} now" for i in range(30)))) == MOST_NEEDS
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Erstelle eine Rechnung und sende sie dem Kunden",
+        "crea una factura y envíala al cliente",
+        "créer une facture puis l'envoyer au client",
+        "crie uma fatura e envie ao cliente",
+        "Crea una fattura e inviala al cliente",
+        "maak een factuur en stuur die naar de klant",
+        "создай счёт и отправь его клиенту",
+        "创建发票，然后发送给客户",
+    ],
+)
+def test_several_needs_in_another_language_are_told_apart(query: str) -> None:
+    reading = gloss(query)
+    assert reading is not None
+    first, second = split_needs(reading.text)
+    assert "invoice" in first and second.startswith("send")
