@@ -124,6 +124,7 @@ class Builder:
         self._progress = progress
         self._clock = clock
         self._pages: dict[tuple[str, str], Piece] = {}
+        self._ahead: dict[str, tuple[Piece | DocumentError, float]] = {}
         self._last: dict[str, Reading] = {}
         self._served: dict[str, Reading] = {}
         self._good: dict[tuple[str, str], Doc] = {}
@@ -149,6 +150,20 @@ class Builder:
         pages, spent = await self._fetch_pages(names)
         work = partial(self._build, names, pages, spent, explicit)
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+
+    async def fetch(self, name: str) -> None:
+        """Fetch a URL's document ahead of the build that takes it, so that no build waits for it."""
+        self._ahead[name] = await self._page(name)
+
+    def waits(self, name: str) -> bool:
+        """Return whether a document that has been fetched ahead waits for a build to take it."""
+        return name in self._ahead
+
+    def postpone(self, name: str) -> None:
+        """Let the next build go without a URL's document that is still being fetched."""
+        location = self.settings.sources[name].location
+        late = FetchFailed("The document is still being fetched.", location=location)
+        self._ahead.setdefault(name, (late, 0.0))
 
     def changed(self) -> dict[str, dict[Path, Stamp | None]]:
         """Return source -> its files that are not as they were read, with their stamps now."""
@@ -186,22 +201,27 @@ class Builder:
     ) -> tuple[dict[str, Piece | DocumentError], dict[str, float]]:
         pages: dict[str, Piece | DocumentError] = {}
         spent: dict[str, float] = {}
-        limits = self.settings.documents
 
-        async def one(name: str, url: str) -> None:
-            started = self._clock()
-            try:
-                since = self._pages.get((name, url))
-                pages[name] = await self._outbound.fetch(url, source=name, since=since, limits=limits)
-            except DocumentError as error:
-                pages[name] = _bare(error)
-            spent[name] = self._clock() - started
+        async def one(name: str) -> None:
+            ahead = self._ahead.pop(name) if name in self._ahead else await self._page(name)
+            pages[name], spent[name] = ahead
 
         async with anyio.create_task_group() as group:
             for name in names:
                 if self.settings.sources[name].is_url:
-                    group.start_soon(one, name, self.settings.sources[name].location)
+                    group.start_soon(one, name)
         return pages, spent
+
+    async def _page(self, name: str) -> tuple[Piece | DocumentError, float]:
+        """Return what a source's URL gives, and the seconds that it took."""
+        started, url = self._clock(), self.settings.sources[name].location
+        page: Piece | DocumentError
+        try:
+            since, limits = self._pages.get((name, url)), self.settings.documents
+            page = await self._outbound.fetch(url, source=name, since=since, limits=limits)
+        except DocumentError as error:
+            page = _bare(error)
+        return page, self._clock() - started
 
     def _build(
         self, names: Collection[str], pages: Pages, spent: Mapping[str, float], explicit: Credentials

@@ -47,6 +47,11 @@ class Schedule:
             if wait is not None:
                 self._due[name] = self._clock() + wait
 
+    def begin(self, names: Collection[str]) -> None:
+        """Note that sources are being read; they are due again only some time after they have been."""
+        for name in names:
+            self._due.pop(name, None)
+
     def due(self) -> set[str]:
         """Return the sources whose time has come."""
         now = self._clock()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
 import anyio.to_thread
+from anyio.abc import TaskGroup
 
 from capdex_server.build import Builder
 from capdex_server.config import DOCUMENT_ENDINGS, Settings
@@ -29,6 +30,8 @@ MAX_SETTLES: Final = 20
 LOOK: Final = 10.0
 """Seconds between two looks at the files when events work."""
 LOOK_WITHOUT_EVENTS: Final = 2.0
+PATIENCE: Final = 3.0
+"""Seconds that the first catalog waits for URLs while other sources are there."""
 Tell = Callable[[set[Path]], None]
 Events = Callable[[Collection[Path], bool, Tell], Awaitable[None]]
 """``(folders, recursive, tell)``: tells the paths that something happened to, until cancelled."""
@@ -65,11 +68,54 @@ async def file_events(folders: Collection[Path], recursive: bool, tell: Tell) ->
 
 
 async def keep_current(live: Live, settings: Settings) -> None:
-    """Build the first catalog, then keep it current until cancelled."""
-    if not live.ready:
-        await live.reload()
-    if isinstance(live.build, Builder):
-        await Keeper(live, live.build, settings).run()
+    """Build the first catalog, then keep it current until cancelled.
+
+    A URL that is slow holds the first catalog up for :data:`PATIENCE` seconds at most, as long as
+    there is another source to serve; its document joins when it has come.
+    """
+    builder = live.build
+    if not isinstance(builder, Builder):
+        if not live.ready:
+            await live.reload()
+        return
+    async with anyio.create_task_group() as tasks:
+        late = {} if live.ready else _fetched_ahead(builder, tasks)
+        await _some(late, wait_for_one=len(late) == len(settings.sources))
+        late = {name: come for name, come in late.items() if not come.is_set()}
+        for name in late:
+            builder.postpone(name)
+        if not live.ready:
+            await live.reload()
+        await Keeper(live, builder, settings).run(late)
+
+
+def _fetched_ahead(builder: Builder, tasks: TaskGroup) -> dict[str, anyio.Event]:
+    """Begin to fetch every URL; return source -> what is set when its document has come, or will not."""
+    come = {name: anyio.Event() for name, source in builder.settings.sources.items() if source.is_url}
+
+    async def fetch(name: str) -> None:
+        await builder.fetch(name)
+        come[name].set()
+
+    for name in come:
+        tasks.start_soon(fetch, name)
+    return come
+
+
+async def _some(come: Mapping[str, anyio.Event], *, wait_for_one: bool) -> None:
+    """Return when all have come, or when patience is over and, where one is needed, one has."""
+    with anyio.move_on_after(PATIENCE):
+        for event in come.values():
+            await event.wait()
+    if wait_for_one and come and not any(event.is_set() for event in come.values()):
+        async with anyio.create_task_group() as either:
+
+            async def until(event: anyio.Event) -> None:
+                await event.wait()
+                either.cancel_scope.cancel()
+
+            for event in come.values():
+                either.start_soon(until, event)
 
 
 class Keeper:
@@ -106,12 +152,28 @@ class Keeper:
         self._blind = False
         self._files: frozenset[Path] = frozenset()
 
-    async def run(self) -> None:
-        """Watch, poll and retry until cancelled."""
+    async def run(self, late: Mapping[str, anyio.Event] | None = None) -> None:
+        """Watch, poll and retry until cancelled.
+
+        Args:
+            late: Sources that are being fetched -> what is set when that has ended.
+        """
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._keep_time)
+            for name, come in (late or {}).items():
+                self._schedule.begin([name])
+                tasks.start_soon(self._take, name, come.wait)
+            tasks.start_soon(self._keep_time, tasks)
             if self._watches and not all(source.is_url for source in self._sources.values()):
                 tasks.start_soon(self._keep_watch)
+
+    async def _take(self, name: str, fetched: Callable[[], Awaitable[Any]]) -> None:
+        """Read a URL's source once its document has been fetched; meanwhile others are read."""
+        await fetched()
+        if self._builder.waits(name):
+            await self.reload({name})
+        else:  # another build has taken it
+            self._note({name})
+            self._rescheduled.set()
 
     async def reload(self, names: Collection[str]) -> None:
         """Reload sources, and plan when they are read again."""
@@ -126,13 +188,17 @@ class Keeper:
             failing, names = {**dict.fromkeys(self._sources), **failing}, self._sources
         self._schedule.read(names, failing)
 
-    async def _keep_time(self) -> None:
+    async def _keep_time(self, tasks: TaskGroup) -> None:
         while True:
             self._rescheduled = anyio.Event()
             await self._first(self._rescheduled, self._schedule.wait())
             due = self._schedule.due()
-            if due:
-                await self.reload(due)
+            self._schedule.begin(due)
+            urls = {name for name in due if self._sources[name].is_url}
+            for name in urls:
+                tasks.start_soon(self._take, name, partial(self._builder.fetch, name))
+            if due - urls:
+                await self.reload(due - urls)
 
     async def _first(self, event: anyio.Event, seconds: float | None) -> None:
         """Return when the event comes, or after the given seconds if there are any."""

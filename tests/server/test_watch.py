@@ -247,3 +247,61 @@ async def test_a_url_that_is_not_polled_is_left_alone(keeping):
     async with keeping({"a": "https://a.example/a.json"}, outbound=web, **world) as live:
         await anyio.wait_all_tasks_blocked()
         assert live.reloads == 1 and web.asked == 1 and not time.slept
+
+
+class Gate:
+    """Gives a document at each URL once its gate is open."""
+
+    def __init__(self, *urls: str) -> None:
+        self.open = {url: anyio.Event() for url in urls}
+        self.asked: list[str] = []
+
+    async def fetch(self, url, **_):
+        self.asked.append(url)
+        await self.open[url].wait()
+        return Piece(api(url.rpartition("/")[2]).encode())
+
+    async def aclose(self):
+        return None
+
+
+SLOW, QUICK = "http://one.example/slow", "http://one.example/quick"
+
+
+async def test_a_slow_url_delays_only_itself(keeping, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 0)
+    path, gate = tmp_path / "a.json", Gate(SLOW)
+    path.write_text(api("one"))
+    async with keeping({"a": path, "b": SLOW}, outbound=gate) as live:
+        await live.until("one", problems=1)
+        path.write_text(api("two"))
+        await live.until("two", problems=1)
+        gate.open[SLOW].set()
+        await live.until("slow", "two")
+        assert gate.asked == [SLOW]
+
+
+async def test_the_first_of_several_urls_is_served_at_once(keeping, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 0)
+    gate = Gate(SLOW, QUICK)
+    async with keeping({"a": QUICK, "b": SLOW}, outbound=gate) as live:
+        gate.open[QUICK].set()
+        await live.until("quick", problems=1)
+        gate.open[SLOW].set()
+        await live.until("quick", "slow")
+
+
+async def test_a_poll_that_hangs_holds_no_other_poll_up(keeping):
+    time, gate = Time(), Gate(SLOW, QUICK)
+    for event in gate.open.values():
+        event.set()
+    world = {"clock": lambda: time.now, "sleep": time.sleep, "chance": lambda: 0.5}
+    async with keeping({"a": QUICK, "b": SLOW}, outbound=gate, refresh="1s", **world) as live:
+        await live.until("quick", "slow")
+        gate.open[SLOW] = anyio.Event()
+        gate.asked.clear()
+        with anyio.fail_after(30):
+            while gate.asked.count(QUICK) < 5:
+                live.ended = anyio.Event()
+                await live.ended.wait()
+        assert gate.asked.count(SLOW) <= 1
