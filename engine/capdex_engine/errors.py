@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
+from urllib.parse import urlsplit, urlunsplit
 
 
 class CapdexError(Exception):
@@ -197,6 +198,21 @@ class InternalError(CapdexError):
         )
 
 
+def shown_location(location: str) -> str:
+    """Return a document's location as it may be shown: a URL without the secrets that it may hold.
+
+    User, password and query are masked; a path is returned as it is.
+    """
+    if "://" not in location:
+        return location
+    try:
+        parts = urlsplit(location)
+    except ValueError:
+        return f"{location.partition('://')[0]}://***"
+    host = f"***@{parts.netloc.rpartition('@')[2]}" if "@" in parts.netloc else parts.netloc
+    return urlunsplit(parts._replace(netloc=host, query="***" if parts.query else ""))
+
+
 class DocumentError(CapdexError, ValueError):
     """A document cannot be read; ``location`` and ``pointer`` say where.
 
@@ -208,7 +224,7 @@ class DocumentError(CapdexError, ValueError):
     code = "document_error"
 
     def __init__(self, message: str, *, location: str | None = None, pointer: str | None = None) -> None:
-        super().__init__(message, location=location, pointer=pointer)
+        super().__init__(message, location=location and shown_location(location), pointer=pointer)
 
 
 class ModelError(CapdexError, RuntimeError):

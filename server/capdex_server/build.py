@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from capdex_engine.call import Executor, Request, Response, Transport
 from capdex_engine.catalog import Catalog, Source, build_catalog
-from capdex_engine.errors import DocumentError
+from capdex_engine.errors import DocumentError, shown_location
 from capdex_server.aliases import Aliases
 from capdex_server.config import Settings
 from capdex_server.credentials import Credential, DefaultCredentials, explicit_credentials
@@ -80,7 +80,7 @@ class _Draft:
         failed = dict(self.loaded.failures)
         for report in self.catalog.report.failed:
             if report.error is not None:
-                report.error.details.setdefault("location", report.location)
+                report.error.details.setdefault("location", shown_location(report.location))
                 failed[report.source] = _bare(report.error)
         return failed
 

@@ -6,6 +6,7 @@ The environment wins over the file, key by key; a nested key is written with two
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -358,8 +359,16 @@ def sources_for(specs: Sequence[str], **options: Any) -> dict[str, SourceConfig]
     return sources
 
 
+def _path_of(spec: str) -> str:
+    try:
+        return urlsplit(spec).path if is_url(spec) else spec
+    except ValueError:
+        return ""  # no URL; what checks the source says so
+
+
 def _spec_names(specs: Sequence[str]) -> list[str]:
-    paths = [Path(urlsplit(spec).path if is_url(spec) else spec).absolute() for spec in specs]
+    # abspath, since `..` is no name for anything.
+    paths = [Path(os.path.abspath(_path_of(spec))) for spec in specs]
     stems = [path.stem or "api" for path in paths]
     return [
         f"{path.parent.name}.{stem}" if stems.count(stem) > 1 and path.parent.name else stem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import anyio
 
@@ -20,6 +20,8 @@ __all__ = ["Live", "NotReady", "Snapshot", "SourceSummary", "build_snapshot"]
 
 Build = Callable[[Collection[str] | None], Awaitable[Snapshot]]
 """Configured sources to read again (None is all) -> a snapshot, the same one where nothing has changed."""
+SHOWN_FILES: Final = 5
+"""Named in a log line that counts them all."""
 _log = get_logger(__name__)
 
 
@@ -233,7 +235,8 @@ def _say_remarks(before: Snapshot | None, snapshot: Snapshot) -> None:
     """Log settings without a use, and files of folders that are no documents, when these are new."""
     for source, files in snapshot.skipped.items():
         if before is None or before.skipped.get(source) != files:
-            _log.info("source.not_documents", source=source, files=files)
+            shown = list(files[:SHOWN_FILES])
+            _log.info("source.not_documents", source=source, count=len(files), files=shown)
     for source, remark in snapshot.remarks:
         if before is None or (source, remark) not in before.remarks:
             _log.warning("setting.idle", source=source, reason=remark)

@@ -58,12 +58,12 @@ def read_file(path: Path, max_bytes: int) -> Piece:
     try:
         with open(os.open(path, os.O_RDONLY | _NO_WAIT), "rb") as file:
             status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise DocumentError(f"{path.name} is no regular file.", location=str(path))
-            data = file.read(max_bytes + 1)
+            data = file.read(max_bytes + 1) if stat.S_ISREG(status.st_mode) else None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "its name is none"
         raise DocumentError(f"The file {path.name} cannot be read: {reason}.", location=str(path)) from None
+    if data is None:
+        raise DocumentError(f"{path.name} is no regular file.", location=str(path))
     if len(data) > max_bytes:
         raise DocumentError(
             f"The file {path.name} is larger than {max_bytes} bytes; [documents] max_bytes sets the limit.",

@@ -391,3 +391,11 @@ def test_a_difference_is_told_exactly_when_a_digest_differs(old: Any, new: Any) 
     assert compare_catalogs(before, after).equal is same
     assert compare_catalogs(after, before).equal is same
     assert compare_catalogs(before, before).equal
+
+
+def test_an_operation_that_is_kept_out_is_neither_added_nor_removed() -> None:
+    broken = {"operationId": "bad", "parameters": [{"name": "a", "in": "query", "schema": {"$ref": "#/no"}}]}
+    plain = document({"/pets": {"get": GET}})
+    both = document({"/pets": {"get": GET}, "/bad": {"get": broken}})
+    assert len(catalog_of(both).kept_out) == 1
+    assert difference(plain, both).equal and difference(both, plain).equal

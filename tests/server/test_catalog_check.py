@@ -244,4 +244,18 @@ def test_without_the_linter_the_line_to_type_is_shown(home: Path, monkeypatch: p
     monkeypatch.setattr("capdex_server.cli.lint.find_spec", lambda _: None)
     code, _, stderr = check(write(home / "a.json"), "--lint")
     assert code == 2
-    assert "capdex[lint]" in stderr
+    assert "pip install 'openapi-spec-validator" in stderr
+
+
+def test_a_url_that_is_none_and_a_pipe_are_told_plainly(home: Path) -> None:
+    code, stdout, stderr = check("http://[::1")
+    assert code == 1 and "no http(s) URL" in stdout + stderr
+    os.mkfifo(home / "pipe.json")
+    code, report = checked(home / "pipe.json")
+    assert code == 1 and "no regular file" in report["sources"][0]["error"]["message"]
+
+
+def test_a_url_s_secrets_are_not_shown(home: Path) -> None:
+    code, out, err = check("http://user:hunter2@127.0.0.1:9/x.yaml?api_key=topsecret")
+    assert code == 1
+    assert "hunter2" not in out + err and "topsecret" not in out + err

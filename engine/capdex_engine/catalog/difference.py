@@ -87,6 +87,10 @@ def compare_catalogs(old: Catalog, new: Catalog) -> Difference:
     pairs, removed, added = _matched(_existing(old), _existing(new))
     told = (Changed(one, other, _changes(old, one, new, other)) for one, other in pairs)
     changed = sorted((each for each in told if each.changes), key=lambda each: each.new.name)
+    # What is kept out, and was not there or is gone, is nothing that a caller sees.
+    added, removed = (
+        [one for one in side if one.availability is not Availability.KEPT_OUT] for side in (added, removed)
+    )
     return Difference(_by_name(added), _by_name(removed), tuple(changed))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from capdex_engine.errors import DocumentError
+from capdex_engine.errors import DocumentError, shown_location
 from capdex_engine.operation import Availability, Operation
 
 
@@ -102,7 +102,7 @@ class SourceReport:
         """Return the report of one source; ``error`` is SPEC's error object or ``None``."""
         return {
             "source": self.source,
-            "location": self.location,
+            "location": shown_location(self.location),
             "title": self.title,
             "operations": self.operations,
             "keptOut": [entry.to_json() for entry in self.kept_out],

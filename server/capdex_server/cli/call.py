@@ -77,6 +77,8 @@ def _request(name: str, args: str, dry_run: bool) -> object:
         arguments = json.loads(args)
     except ValueError as error:
         raise typer.BadParameter(f"is no JSON: {error}", param_hint="--args") from None
+    except RecursionError:
+        raise typer.BadParameter("is nested too deeply", param_hint="--args") from None
     if not isinstance(arguments, dict):
         return arguments
     return {**arguments, "name": name, **({"dryRun": True} if dry_run else {})}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from capdex_engine.errors import shown_location
 from capdex_server.cli.options import ConfigOption, JsonOption, SpecOption, prepared
 from capdex_server.cli.output import print_error, print_json, print_table, progress, reported_errors
 
@@ -74,7 +75,7 @@ def failures_in(report: LoadReport) -> dict[str, dict[str, Any]]:
     failures = {}
     for one in report.failed:
         if one.error is not None:
-            one.error.details.setdefault("location", one.location)
+            one.error.details.setdefault("location", shown_location(one.location))
             failures[one.source] = one.error.payload()
     return failures
 

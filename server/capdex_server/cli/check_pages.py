@@ -9,6 +9,7 @@ import typer
 
 from capdex_engine.catalog import LoadReport, Remark, SourceReport
 from capdex_engine.catalog.reasons import group_reasons
+from capdex_engine.errors import shown_location
 from capdex_server.cli.checking import Checked
 from capdex_server.cli.output import print_table
 
@@ -51,7 +52,7 @@ def print_report(checked: Checked) -> None:
 
 def _print_source(source: SourceReport, lint: Sequence[Remark]) -> None:
     # Outside the table, whose title is folded to its width.
-    typer.echo(source.location)
+    typer.echo(shown_location(source.location))
     rows = [*_report_rows(source), *(["lint", remark.pointer, remark.message] for remark in lint)]
     title = f"{source.source}: {source.operations} operations, {source.size} bytes, {source.seconds:.2f} s"
     _print_rows(title, ["what", "where", "why"], rows)
@@ -83,7 +84,7 @@ def _print_many(checked: Checked) -> None:
 def _line(source: SourceReport, lint: int) -> list[str]:
     error = "" if source.error is None else source.error.message
     numbers = (source.operations, source.broken, len(source.warnings), lint)
-    return [source.location, *(f"{number:,}" if number else "" for number in numbers), error]
+    return [shown_location(source.location), *(f"{number:,}" if number else "" for number in numbers), error]
 
 
 def _print_rows(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

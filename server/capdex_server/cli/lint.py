@@ -18,6 +18,8 @@ MAX_REMARKS: Final = 100
 MAX_MESSAGE: Final = 300
 """Characters of one; messages quote the document."""
 Retrieve = Callable[[str], bytes]
+PACKAGE: Final = "openapi-spec-validator>=0.9,<0.10"
+"""Named by itself: an extra of capdex would bring all of capdex, torch too, where a server runs without."""
 
 
 def require_linter() -> None:
@@ -28,7 +30,7 @@ def require_linter() -> None:
     """
     if find_spec("openapi_spec_validator") is None:
         raise ConfigurationError(
-            "--lint needs openapi-spec-validator, which is not installed. Run: pip install 'capdex[lint]'"
+            f"--lint needs openapi-spec-validator, which is not installed. Run: pip install '{PACKAGE}'"
         )
 
 
