@@ -41,7 +41,8 @@ def test_a_path_value_stays_inside_its_segment(value, segment):
 
 
 @pytest.mark.parametrize(
-    "value", ["..", ".", "%2e%2e", "%2E", ".%2e", "%252e%252e", "", "\ud800", "a\x00", "\n"]
+    "value",
+    ["..", ".", "%2e%2e", "%2E", ".%2e", "%252e%252e", "", "\ud800", "a\x00", "\n", "..;a=b", "..%3B", ".?x"],
 )
 def test_a_value_that_changes_the_route_is_refused(value):
     with pytest.raises(InvalidArguments):

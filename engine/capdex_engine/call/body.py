@@ -7,6 +7,8 @@ Choices where the specifications leave room:
   that looks like one is refused.
 - Null members of forms are left out: a form has no null.
 - In forms, objects (also as items of an array) are JSON text unless the Encoding Object gives a style.
+  In multipart a style makes the same names and values as in a form, as parts and without percent-encoding.
+- A file's own content type counts where the document leaves the type open, and is refused where it does not.
 - XML is passed as text; YAML and newline-delimited JSON also take JSON values.
 """
 
@@ -17,10 +19,11 @@ import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, Final
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote, unquote_to_bytes
 
-from capdex_engine.call.media import Choice, Kind, charset_of, essence, has_base64, is_file
+from capdex_engine.call.media import Choice, Kind, charset_of, essence, has_base64, is_file, kind_of
 from capdex_engine.call.multipart import Part, write_multipart
 from capdex_engine.call.schema import SchemaChecker
 from capdex_engine.call.style import StyleError, compact_json, query_pairs, scalar
@@ -29,6 +32,9 @@ from capdex_engine.operation import Parameter, Schema
 
 _PATH_LIKE: Final = re.compile(r"(?:/|~/|\.{1,2}/|file:|[A-Za-z]:\\)[^\n]*")
 _DATA_URL: Final = re.compile(r"data:([^,;]*)(?:;[^,;]*)*?(;base64)?,(.*)", re.DOTALL)
+_FILE_TYPE: Final = re.compile(r"[\w.+-]+/[\w.+-]+(?:; ?[\w-]+=[\w.-]+)*", re.ASCII)
+MAX_FILENAME: Final = 255
+"""Characters of a file's name."""
 _STYLE_KEYS: Final = ("style", "explode", "allowReserved")
 
 
@@ -72,9 +78,9 @@ def write_body(choice: Choice, value: Any, checker: SchemaChecker, *, boundary: 
         case Kind.LINES if isinstance(value, list):
             return Written(content_type, b"".join(compact_json(item).encode() + b"\n" for item in value))
         case Kind.BINARY:
-            return Written(_file_type(value) or content_type, file_bytes(value))
+            return Written(_type_of_file(value, _range(choice), content_type), file_bytes(value))
         case kind:
-            return _text(content_type, kind, value)
+            return _text(choice, kind, value)
 
 
 def file_bytes(value: Any) -> bytes:
@@ -113,9 +119,15 @@ def is_file_for(value: Any, schema: Schema) -> bool:
     return has_base64(value) and "base64" not in properties
 
 
-def _text(content_type: str, kind: Kind, value: Any) -> Written:
+def _range(choice: Choice) -> str:
+    """Return what the document says of the type: a range where it has one."""
+    return choice.media.content_type if "*" in choice.media.content_type else choice.content_type
+
+
+def _text(choice: Choice, kind: Kind, value: Any) -> Written:
+    content_type = choice.content_type
     if has_base64(value):
-        return Written(_file_type(value) or content_type, file_bytes(value))
+        return Written(_type_of_file(value, _range(choice), content_type), file_bytes(value))
     if kind is Kind.XML and not isinstance(value, str):
         raise BodyError("must be the XML document as text")
     text = value if isinstance(value, str) else compact_json(value)
@@ -168,9 +180,12 @@ def _field_value(member: Any, encoding: Mapping[str, Any]) -> Any:
         return member
     if has_base64(member):
         return _file_text(member)
-    if isinstance(member, dict) or (isinstance(member, list) and "contentType" in encoding):
-        return compact_json(member)
-    return member
+    return compact_json(member) if isinstance(member, dict) or _says_json(encoding) else member
+
+
+def _says_json(encoding: Mapping[str, Any]) -> bool:
+    documented = encoding.get("contentType")
+    return isinstance(documented, str) and kind_of(documented) is Kind.JSON
 
 
 def _file_text(member: Any) -> str:
@@ -196,33 +211,38 @@ def _field_parts(
     name: str, member: Any, schema: Schema, encoding: Mapping[str, Any], checker: SchemaChecker
 ) -> list[Part]:
     merged = checker.merged(schema)
-    if not isinstance(member, list):
-        return [] if member is None else [_part(name, member, merged, encoding)]
-    if encoding.get("style") and not encoding.get("explode", encoding["style"] == "form"):
-        separator = encoding.get(DELIMITER) or _SEPARATORS.get(encoding["style"], ",")
-        return [Part(name, separator.join(scalar(item) for item in member).encode())]
-    if "contentType" in encoding and essence(encoding["contentType"]).endswith("json"):
-        return [Part(name, compact_json(member).encode(), essence(encoding["contentType"]))]
-    items = merged.get("items", True)
-    return [part for item in member for part in _field_parts(name, item, items, encoding, checker)]
-
-
-_SEPARATORS: Final = {"spaceDelimited": " ", "pipeDelimited": "|"}
+    if member is None:
+        return []
+    if isinstance(member, dict | list) and any(key in encoding for key in _STYLE_KEYS):
+        pairs = [pair.partition("=") for pair in _field_pairs(name, member, encoding)]
+        return [Part(unquote(field), unquote_to_bytes(text)) for field, _, text in pairs]
+    if not isinstance(member, list) or _says_json(encoding):
+        return [_part(name, member, merged, encoding)]
+    items = checker.merged(merged.get("items", True))
+    return [_part(name, item, items, encoding) for item in member if item is not None]
 
 
 def _part(name: str, member: Any, schema: Mapping[str, Any], encoding: Mapping[str, Any]) -> Part:
     documented = _first_concrete(encoding.get("contentType"))
     if is_binary(schema) or is_file_for(member, schema):
-        try:
-            data = file_bytes(member)
-        except BodyError as error:
-            raise BodyError(str(error), name) from None
-        filename = member.get("filename", name) if is_file(member) else name
-        return Part(name, data, _file_type(member) or documented or "application/octet-stream", filename)
+        return _file_part(name, member, encoding.get("contentType"))
     if isinstance(member, dict | list):
+        if documented is not None and kind_of(documented) is Kind.XML:
+            raise BodyError("must be the XML document as text", name)
         return Part(name, compact_json(member).encode(), documented or "application/json")
-    text = scalar(member) if not (documented or "").endswith("json") else compact_json(member)
+    text = compact_json(member) if _says_json(encoding) else scalar(member)
     return Part(name, text.encode(), documented)
+
+
+def _file_part(name: str, member: Any, documented: Any) -> Part:
+    filename = member.get("filename", name) if is_file(member) else name
+    try:
+        if len(filename) > MAX_FILENAME:
+            raise BodyError(f"must not be longer than {MAX_FILENAME} characters", "filename")
+        fallback = _first_concrete(documented) or "application/octet-stream"
+        return Part(name, file_bytes(member), _type_of_file(member, documented, fallback), filename)
+    except BodyError as error:
+        raise BodyError(str(error), name, *error.path) from None
 
 
 def _first_concrete(content_types: Any) -> str | None:
@@ -232,14 +252,42 @@ def _first_concrete(content_types: Any) -> str | None:
     return next((name for name in names if "*" not in name and name), None)
 
 
-def _file_type(value: Any) -> str | None:
-    if is_file(value):
-        given = value.get("contentType")
-        if given is not None and not re.fullmatch(r"[\w.+-]+/[\w.+-]+(; ?[\w-]+=[\w.-]+)*", given, re.ASCII):
+def _type_of_file(value: Any, documented: Any, fallback: str) -> str:
+    """Return the content type that a file goes by: its own where the documented one leaves that open.
+
+    Args:
+        value: A file.
+        documented: Media types and ranges, separated by commas; anything else says nothing.
+        fallback: Where the file says nothing.
+
+    Raises:
+        BodyError: Its own is none of the documented ones.
+    """
+    if is_file(value) and "contentType" in value:
+        given = str(value["contentType"])
+        if not _FILE_TYPE.fullmatch(given):
             raise BodyError("must be a media type", "contentType")
-        return given  # type: ignore[no-any-return]
+        if not _leaves_open(documented, given):
+            raise BodyError(f"must be {documented}, as documented", "contentType")
+        return given
     found = _DATA_URL.fullmatch(value) if isinstance(value, str) else None
-    return found[1] if found and re.fullmatch(r"[\w.+-]+/[\w.+-]+", found[1], re.ASCII) else None
+    own = found[1] if found and _FILE_TYPE.fullmatch(found[1]) else None
+    return own if own and _leaves_open(documented, own) else fallback
+
+
+def _leaves_open(documented: Any, given: str) -> bool:
+    """Tell whether a file of type ``given`` is one of the documented kind.
+
+    octet-stream stands for any file; but what a server would read as something else than a file (JSON, a
+    form, ...) is not smuggled in under it.
+    """
+    if not isinstance(documented, str):
+        return True
+    ranges = [essence(each) for each in documented.split(",")]
+    own = essence(given)
+    if "application/octet-stream" in ranges and kind_of(own) is Kind.BINARY:
+        return True
+    return any(fnmatchcase(own, each) for each in ranges)
 
 
 def _from_base64(text: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -104,10 +105,22 @@ def choose(media_types: Sequence[MediaType], wanted: str | None, body: Any) -> C
         return Choice(media, _concrete(media.content_type, body))
     if not _MEDIA_TYPE.fullmatch(wanted) or "*" in essence(wanted):
         raise NoChoice(f"must be a media type; known are {_names(media_types)}")
+    if _misleads(wanted):
+        raise NoChoice("must name a charset that the body can be written in; leave it out for UTF-8")
     for media in sorted(media_types, key=lambda each: "*" in essence(each.content_type)):
         if fnmatchcase(essence(wanted), essence(media.content_type)):
             return Choice(media, _spelled(media.content_type, wanted))
     raise NoChoice(f"must be one of {_names(media_types)}")
+
+
+def _misleads(wanted: str) -> bool:
+    """Tell whether a caller's charset is not the one that the body would be written in."""
+    if not re.search(r";\s*charset\s*=", wanted, re.IGNORECASE):
+        return False
+    charset = charset_of(wanted)
+    if kind_of(wanted) in {Kind.TEXT, Kind.XML, Kind.YAML}:
+        return charset is None
+    return charset is None or codecs.lookup(charset).name not in {"utf-8", "ascii"}
 
 
 def _spelled(documented: str, wanted: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -49,9 +49,10 @@ def draft(
     """
     issues: list[Issue] = []
     target = _target(operation.path, details, arguments, issues)
-    query = _each("query", details, arguments, issues, query_pairs)
-    headers = _each("header", details, arguments, issues, _header)
-    cookies = _each("cookie", details, arguments, issues, cookie_pairs)
+    given = _unshadowed(details, arguments, checker, issues)
+    query = _each("query", details, given, issues, query_pairs)
+    headers = _each("header", details, given, issues, _header)
+    cookies = _each("cookie", details, given, issues, cookie_pairs)
     cookies += [pair for name, value in headers if name.lower() == "cookie" for pair in _split_cookie(value)]
     drafted = Draft(
         method=operation.method,
@@ -144,10 +145,43 @@ def _target(template: str, details: OperationDetails, arguments: Arguments, issu
         return Target("/", "")
 
 
+_Values = Mapping[Location, Mapping[str, Any]]
+
+
+def _unshadowed(
+    details: OperationDetails, arguments: Arguments, checker: SchemaChecker, issues: list[Issue]
+) -> _Values:
+    """Return the values but for exploded objects with a member that would pass for another parameter.
+
+    Such a member would reach the upstream under the other's name, past the other's schema.
+    """
+    kept = {location: dict(values) for location, values in arguments.values.items()}
+    for parameter in details.parameters:
+        value = kept.get(parameter.location, {}).get(parameter.name)
+        for name in _stray_names(parameter, value, checker):
+            if any(name == each.name and parameter.location == each.location for each in details.parameters):
+                path = (parameter.name, name)
+                issues.append(issue(parameter.location, path, "format", "is the name of another parameter"))
+                kept[parameter.location].pop(parameter.name, None)
+    return kept
+
+
+def _stray_names(parameter: Parameter, value: Any, checker: SchemaChecker) -> list[str]:
+    """Return the names that an exploded object brings of its own, which its schema does not list."""
+    loose = parameter.explode and parameter.style in {"form", "cookie"} and parameter.content_type is None
+    if not (loose and parameter.location in {"query", "cookie"} and isinstance(value, dict)):
+        return []
+    return [
+        name
+        for name in value
+        if name != parameter.name and checker.property_schema(parameter.schema, name) is True
+    ]
+
+
 def _each(
-    location: Location, details: OperationDetails, arguments: Arguments, issues: list[Issue], write: Any
+    location: Location, details: OperationDetails, values: _Values, issues: list[Issue], write: Any
 ) -> list[Any]:
-    given = arguments.values.get(location, {})
+    given = values.get(location, {})
     written: list[Any] = []
     for parameter in details.parameters:
         if parameter.location == location and parameter.name in given:

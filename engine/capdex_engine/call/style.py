@@ -2,13 +2,14 @@
 
 Choices where the specifications leave room:
 
-- A null member is undefined, as in RFC 6570: it is left out. So are an empty array and object.
+- A null member is undefined, as in RFC 6570: it is left out. So is an array or object without members.
 - Nested objects and arrays that a style cannot express are sent as compact JSON text, save under
   deepObject, which nests brackets; arrays of scalars there repeat ``name[]``, arrays that hold objects
   are numbered ``name[0]``.
 - A value that holds its own delimiter is refused for spaceDelimited, pipeDelimited and tab-delimited
-  values: nothing could take it apart again.
-- Header values are not percent-encoded; cookie values only where a cookie could not hold them.
+  values, a member's name that holds brackets for deepObject: nothing could take it apart again.
+- Header values are not percent-encoded; JSON in one is ASCII. Cookie values are encoded only where a cookie
+  could not hold them, and refused there under 3.2's style ``cookie``, which has no encoding.
 - Query names keep ``$ @ : / !`` (OData's ``$filter``).
 """
 
@@ -25,6 +26,7 @@ from capdex_engine.operation import Parameter
 _RESERVED_KEPT: Final = "/?:@!$'()*,;"
 _TRIPLE: Final = re.compile(r"(%[0-9A-Fa-f]{2})")
 _COOKIE_KEPT: Final = "!#$&'()*+-./:<=>?@[]^_`{|}~"
+_COOKIE_NAME_KEPT: Final = "!#$&'*+-.^_`|~"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _DELIMITERS: Final = {"spaceDelimited": " ", "pipeDelimited": "|"}
 
@@ -91,7 +93,7 @@ def path_value(parameter: Parameter, value: Any, *, slashes: bool = False) -> st
         return "/".join(encode(piece) for piece in text.split("/")) if slashes else encode(text)
 
     value = _content(parameter, value)
-    if value in ("", [], {}):
+    if value == "" or _is_undefined(value):
         raise StyleError("must not be empty in a path")
     text = _PATH_STYLES.get(parameter.style, _simple)(parameter, value, write)
     if not text:
@@ -103,7 +105,7 @@ def query_pairs(parameter: Parameter, value: Any) -> list[str]:
     """Return ``name=value`` texts, percent-encoded; none for an undefined value.
 
     Raises:
-        StyleError: The value holds the delimiter of its style.
+        StyleError: The value holds the delimiter of its style, or a name the brackets of deepObject.
     """
     name = _query_name(parameter.name)
 
@@ -118,7 +120,7 @@ def query_pairs(parameter: Parameter, value: Any) -> list[str]:
     if not isinstance(value, dict | list):
         return [f"{name}={write(value)}"]
     if parameter.explode and parameter.delimiter is None:
-        return [f"{_query_name(key) if key else name}={write(item)}" for key, item in _members(value)]
+        return [f"{name if key is None else _query_name(key)}={write(item)}" for key, item in _members(value)]
     delimiter = parameter.delimiter or _DELIMITERS.get(parameter.style, ",")
     pieces = _flat(value)
     if delimiter != "," and any(delimiter in scalar(piece) for piece in pieces):
@@ -133,9 +135,11 @@ def header_value(parameter: Parameter, value: Any) -> str | None:
     Raises:
         StyleError: The value holds a control character (CR, LF, NUL, ...).
     """
-    value = _content(parameter, value)
+    value = _content(parameter, value, ascii_only=True)
+    if _is_undefined(value):
+        return None
     text = _simple(parameter, value, scalar) if isinstance(value, dict | list) else scalar(value)
-    return None if value in ([], {}) else header_text(text)
+    return header_text(text)
 
 
 def header_text(text: str) -> str:
@@ -150,13 +154,21 @@ def header_text(text: str) -> str:
 
 
 def cookie_pairs(parameter: Parameter, value: Any) -> list[str]:
-    """Return ``name=value`` texts for the Cookie header; exploded ones are pairs of their own."""
+    """Return ``name=value`` texts for the Cookie header; exploded ones are pairs of their own.
+
+    Raises:
+        StyleError: Under style ``cookie``, the value holds what a cookie cannot; a member has no name.
+    """
+    write = _bare_cookie_text if parameter.style == "cookie" else cookie_text
     value = _content(parameter, value)
     if not isinstance(value, dict | list):
-        return [f"{parameter.name}={cookie_text(scalar(value))}"]
+        return [f"{parameter.name}={write(scalar(value))}"]
     if parameter.explode:
-        return [f"{key or parameter.name}={cookie_text(scalar(item))}" for key, item in _members(value)]
-    pieces = [cookie_text(scalar(piece)) for piece in _flat(value)]
+        return [
+            f"{parameter.name if key is None else _cookie_name(key)}={write(scalar(item))}"
+            for key, item in _members(value)
+        ]
+    pieces = [write(scalar(piece)) for piece in _flat(value)]
     return [f"{parameter.name}={','.join(pieces)}"] if pieces else []
 
 
@@ -165,12 +177,32 @@ def cookie_text(text: str) -> str:
     return quote(text, safe=_COOKIE_KEPT)
 
 
-def _content(parameter: Parameter, value: Any) -> Any:
+def _bare_cookie_text(text: str) -> str:
+    if cookie_text(text) != text.replace("%", "%25"):
+        raise StyleError("must not hold what a cookie cannot: blanks, quotes, commas, semicolons, non-ASCII")
+    return text
+
+
+def _cookie_name(text: str) -> str:
+    """Return a member's name as that of a cookie, which ends at the first ``=``."""
+    if not text:
+        raise StyleError("must not have a member without a name in a cookie")
+    return quote(text, safe=_COOKIE_NAME_KEPT)
+
+
+def _content(parameter: Parameter, value: Any, *, ascii_only: bool = False) -> Any:
     if parameter.content_type is None:
         return value
     essence = parameter.content_type.partition(";")[0].strip().lower()
-    is_json = essence.endswith(("/json", "+json")) or not isinstance(value, str)
-    return compact_json(value) if is_json else value
+    if isinstance(value, str) and not essence.endswith(("/json", "+json")):
+        return value
+    return _ascii_json(value) if ascii_only else compact_json(value)
+
+
+def _ascii_json(value: Any) -> str:
+    """Return JSON text that any header can hold."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("\x7f", "\\u007f")
 
 
 _Write = Callable[[Any], str]
@@ -187,9 +219,14 @@ def _label(parameter: Parameter, value: Any, write: _Write) -> str:
 
 def _matrix(parameter: Parameter, value: Any, write: _Write) -> str:
     name = encode(parameter.name)
-    if parameter.explode and isinstance(value, dict | list):
-        return "".join(f";{encode(key) if key else name}={write(item)}" for key, item in _members(value))
-    return f";{name}={','.join(_pieces(value, parameter.explode, write))}"
+    if not (parameter.explode and isinstance(value, dict | list)):
+        return _named(name, ",".join(_pieces(value, parameter.explode, write)))
+    return "".join(_named(name if key is None else encode(key), write(item)) for key, item in _members(value))
+
+
+def _named(name: str, text: str) -> str:
+    """Return RFC 6570's ``;name=text``, which has no ``=`` where the text is empty."""
+    return f";{name}={text}" if text else f";{name}"
 
 
 _PATH_STYLES: Final = {"simple": _simple, "label": _label, "matrix": _matrix}
@@ -201,9 +238,14 @@ def _pieces(value: Any, explode: bool, write: _Write) -> list[str]:
     return [write(piece) for piece in _flat(value)]
 
 
-def _members(value: dict[str, Any] | list[Any]) -> list[tuple[str, Any]]:
-    pairs = value.items() if isinstance(value, dict) else (("", item) for item in value)
+def _members(value: Any) -> list[tuple[Any, Any]]:
+    """Return the (name, value) pairs that are defined; the name is None in an array."""
+    pairs = value.items() if isinstance(value, dict) else ((None, item) for item in value)
     return [(key, item) for key, item in pairs if item is not None]
+
+
+def _is_undefined(value: Any) -> bool:
+    return isinstance(value, dict | list) and not _members(value)
 
 
 def _flat(value: Any) -> list[Any]:
@@ -216,6 +258,8 @@ def _flat(value: Any) -> list[Any]:
 def _brackets(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for key, item in _members(value):
+            if "[" in key or "]" in key:
+                raise StyleError("must not have members with [ or ] in their name")
             yield from _brackets(f"{name}[{key}]", item)
     elif isinstance(value, list):
         numbered = any(isinstance(item, dict | list) for item in value)

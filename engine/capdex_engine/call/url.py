@@ -14,6 +14,8 @@ _SLASH: Final = re.compile(r"/(?![^{}]*\})")
 _EXPRESSION: Final = re.compile(r"\{([^{}]*)\}")
 _LITERAL_KEPT: Final = "/:@!$&'()*+,;=?-._~"
 _LENGTH: Final = re.compile(r":\d+$")
+_AFTER_DOTS: Final = re.compile(r"[;?]")
+"""What some servers cut a segment at before they look for dots."""
 _LONE_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -92,10 +94,7 @@ def _literal_with_fragment(text: str) -> str:
 
 def _is_dots(text: str) -> bool:
     """Tell whether a server, decoding once or often, could read a segment of ``text`` as dots."""
-    return any(
-        _decoded(piece.partition(";")[0].partition("?")[0]) in {".", ".."}
-        for piece in (text.split("/") if "/" in text else [text])
-    )
+    return any(_AFTER_DOTS.split(_decoded(piece))[0] in {".", ".."} for piece in text.split("/"))
 
 
 def _decoded(text: str) -> str:
