@@ -5,8 +5,10 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 # What is installed, in two steps: what serves (no torch), and on top of it everything.
 SERVES := $(VENV)/.installed-serve
 EVERYTHING := $(VENV)/.installed-all
+# Servers that the integration tests call, apart from it all; without them those tests are skipped.
+UPSTREAMS := .venv-upstreams
 
-.PHONY: demo serve test lint fix bench clean
+.PHONY: demo serve test upstreams lint fix bench clean
 
 demo: $(SERVES)  ## Set up, start the server on the embedded API, show a search and a call
 	@$(VENV)/bin/capdex demo
@@ -16,6 +18,8 @@ serve: $(SERVES)  ## Serve the embedded API (or ./capdex.toml) until interrupted
 
 test: $(EVERYTHING)  ## Run every test
 	@$(VENV)/bin/python -m pytest
+
+upstreams: $(UPSTREAMS)/.installed  ## Install other people's servers, which the integration tests then call
 
 lint: $(EVERYTHING)  ## Formatting, lint rules, types and the import rule
 	$(VENV)/bin/ruff format --check .
@@ -31,7 +35,7 @@ bench: $(EVERYTHING)  ## Ranking quality on the golden and public sets (CAPDEX_B
 	$(VENV)/bin/capdex bench quality
 
 clean:  ## Remove the environment and what tools left behind
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache dist build
+	rm -rf $(VENV) $(UPSTREAMS) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache dist build
 
 $(VENV)/bin/python:
 	@echo "capdex: creating $(VENV)"
@@ -50,4 +54,11 @@ $(EVERYTHING): $(SERVES)
 	@echo "capdex: installing the rest, torch among it (a few minutes the first time)"
 	@$(PIP) install -qq -c constraints.txt torch==2.13.0
 	@$(PIP) install -qq -c constraints.txt -e . --group dev
+	@touch $@
+
+$(UPSTREAMS)/.installed: pyproject.toml constraints.txt constraints-upstreams.txt
+	@echo "capdex: installing httpbin and jupyter_server for the integration tests (about half a minute)"
+	@$(PYTHON) -m venv $(UPSTREAMS)
+	@$(UPSTREAMS)/bin/python -m pip --disable-pip-version-check install -qq 'pip>=25.1'
+	@$(UPSTREAMS)/bin/python -m pip --disable-pip-version-check install -qq -c constraints.txt -c constraints-upstreams.txt --group upstreams
 	@touch $@

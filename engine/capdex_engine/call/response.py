@@ -88,12 +88,14 @@ def read_body(response: Response, content_type: str | None, masker: Masker) -> A
 
     JSON that is broken, nested beyond :data:`MAX_DEPTH`, or holds what cannot be said again in JSON over
     UTF-8 (NaN, numbers beyond all range, lone surrogates) is text.
-    Without a content type the content decides.
+    Without a content type the content decides. A content coding that was not undone leaves bytes.
     """
     data = response.body
     if not data:
         return None
     kind = Kind.JSON if content_type is None else kind_of(content_type)
+    if _is_coded(response):
+        kind = Kind.BINARY
     if kind is Kind.JSON:
         found, value = read_json(data, charset_of(content_type or ""))
         if found:
@@ -145,6 +147,13 @@ def paging_hint(operation: Operation) -> str:
 
 def _content_type(response: Response) -> str | None:
     return next((value for name, value in response.headers if name.lower() == "content-type" and value), None)
+
+
+def _is_coded(response: Response) -> bool:
+    codings = [
+        value.strip().lower() for name, value in response.headers if name.lower() == "content-encoding"
+    ]
+    return any(coding not in {"", "identity"} for coding in codings)
 
 
 def _finite(text: str) -> float:
