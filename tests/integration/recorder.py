@@ -26,6 +26,8 @@ class Recorder:
 
     url: str
     requests: list[Recorded] = field(default_factory=list)
+    redirects: list[str] = field(default_factory=list)
+    """Where the next requests are sent on to, one each."""
 
 
 @contextmanager
@@ -38,7 +40,9 @@ def recording_upstream(status: int = 200) -> Iterator[Recorder]:
             headers = {name.lower(): value for name, value in self.headers.items()}
             recorder.requests.append(Recorded(self.command, self.path, headers, body))
             payload = json.dumps({"ok": status < 400}).encode()
-            self.send_response(status)
+            self.send_response(302 if recorder.redirects else status)
+            if recorder.redirects:
+                self.send_header("Location", recorder.redirects.pop(0))
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(payload)))
             self.end_headers()
@@ -51,7 +55,7 @@ def recording_upstream(status: int = 200) -> Iterator[Recorder]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     recorder = Recorder(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield recorder
