@@ -411,6 +411,14 @@ def test_an_exploded_object_cannot_bring_another_parameter_past_its_schema(locat
     assert prepared(details(limit, free), operation(), **{slot: {"f": {"f": 9}}})
 
 
+def test_a_member_of_a_deep_object_cannot_pass_for_a_parameter_with_brackets_in_its_name() -> None:
+    whole = parameter("f", style="deepObject", schema={"type": "object"})
+    single = parameter("f[limit]", schema={"type": "integer", "maximum": 10})
+    with pytest.raises(InvalidArguments) as caught:
+        prepared(details(whole, single), operation(), queryParams={"f": {"limit": 1000}})
+    assert caught.value.details["issues"][0]["pointer"] == "/f/limit"
+
+
 @pytest.mark.parametrize(
     ("base", "path", "values", "url"),
     [

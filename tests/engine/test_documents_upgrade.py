@@ -475,3 +475,23 @@ def test_garbage_neither_crashes_the_upgrade_nor_is_changed_by_it(tree):
     before = copy.deepcopy(tree)
     json.dumps(upgrade(tree))
     assert tree == before
+
+
+@pytest.mark.parametrize(
+    ("status", "own", "content"),
+    [
+        ("200", {"produces": ["image/png", "image/*"]}, {"image/png": {}, "image/*": {}}),
+        ("204", {"produces": ["image/png"]}, None),
+        ("404", {"produces": ["image/png"]}, None),
+        ("200", {}, None),
+    ],
+)
+def test_an_answer_without_a_schema_is_of_the_types_that_its_operation_produces(status, own, content) -> None:
+    responses = {status: {"description": "x"}}
+    tree = {
+        "swagger": "2.0",
+        "produces": ["text/csv"],
+        "paths": {"/a": {"get": {**own, "responses": responses}}},
+    }
+    upgraded = upgrade(tree)["paths"]["/a"]["get"]["responses"][status]
+    assert upgraded.get("content") == content

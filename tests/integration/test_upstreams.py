@@ -263,6 +263,10 @@ async def test_httpbin_get_image_png(call: Call) -> None:
     assert base64.b64decode(done["body"]["base64"]).startswith(b"\x89PNG")
 
 
+async def test_httpbin_get_image_asks_for_a_type_that_is_produced(call: Call) -> None:
+    assert (await call("httpbin", "GET /image"))["contentType"].startswith("image/")
+
+
 async def test_httpbin_get_image_jpeg_and_get_image_svg(call: Call) -> None:
     done = await call("httpbin", "GET /image/jpeg")
     assert base64.b64decode(done["body"]["base64"]).startswith(b"\xff\xd8")

@@ -38,12 +38,17 @@ CAPDEX: Final = "from capdex_server.cli import main; main()"
 
 
 def upstream_python(package: str) -> Path:
-    """Return the interpreter that has the packages; skip the test where there is none."""
+    """Return the interpreter that has the packages; skip the test where there is none.
+
+    ``CAPDEX_UPSTREAMS_PYTHON`` names another interpreter, which then has to have them (as in CI).
+    """
     named = os.environ.get("CAPDEX_UPSTREAMS_PYTHON")
     python = Path(named) if named else ROOT / ".venv-upstreams" / "bin" / "python"
     found = python.exists() and subprocess.run(
         [python, "-c", f"import {package}"], capture_output=True, check=False
     )
+    if named and (not found or found.returncode):
+        pytest.fail(f"CAPDEX_UPSTREAMS_PYTHON names no interpreter that has {package}")
     if not found or found.returncode:
         pytest.skip(f"needs {package} in an environment of its own: make upstreams")
     return python

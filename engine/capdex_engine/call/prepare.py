@@ -158,21 +158,27 @@ def _unshadowed(
     kept = {location: dict(values) for location, values in arguments.values.items()}
     for parameter in details.parameters:
         value = kept.get(parameter.location, {}).get(parameter.name)
-        for name in _stray_names(parameter, value, checker):
-            if any(name == each.name and parameter.location == each.location for each in details.parameters):
+        for name, sent_as in _stray_names(parameter, value, checker):
+            if any(
+                each.name == sent_as and each.location == parameter.location for each in details.parameters
+            ):
                 path = (parameter.name, name)
                 issues.append(issue(parameter.location, path, "format", "is the name of another parameter"))
                 kept[parameter.location].pop(parameter.name, None)
     return kept
 
 
-def _stray_names(parameter: Parameter, value: Any, checker: SchemaChecker) -> list[str]:
-    """Return the names that an exploded object brings of its own, which its schema does not list."""
-    loose = parameter.explode and parameter.style in {"form", "cookie"} and parameter.content_type is None
-    if not (loose and parameter.location in {"query", "cookie"} and isinstance(value, dict)):
+def _stray_names(parameter: Parameter, value: Any, checker: SchemaChecker) -> list[tuple[str, str]]:
+    """Return the members that an object brings under names of their own, which its schema does not list.
+
+    Each is its name in the object, and the one that it is sent under.
+    """
+    deep = parameter.style == "deepObject"
+    loose = deep or (parameter.explode and parameter.style in {"form", "cookie"})
+    if not (loose and parameter.content_type is None and isinstance(value, dict)):
         return []
     return [
-        name
+        (name, f"{parameter.name}[{name}]" if deep else name)
         for name in value
         if name != parameter.name and checker.property_schema(parameter.schema, name) is True
     ]

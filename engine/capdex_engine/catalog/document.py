@@ -22,7 +22,7 @@ from capdex_engine.documents import References, Retrieve, parse_document, refs_i
 from capdex_engine.errors import DocumentError
 from capdex_engine.operation import Body, MediaType, Parameter, Schema
 
-READER_VERSION: Final = 6
+READER_VERSION: Final = 7
 """Raised when a document would be read differently; kept stores of older versions are not used."""
 MAX_PARSED_DEFINITIONS: Final = 2048
 

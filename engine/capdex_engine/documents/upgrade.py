@@ -66,6 +66,9 @@ _DROPPED: Final = frozenset(
 )
 
 
+_WITH_CONTENT: Final = frozenset({"200", "201", "202", "203", "206"})
+
+
 def upgrade(tree: dict[str, Any]) -> dict[str, Any]:
     """Return a Swagger 2.0 document in the shapes of OpenAPI 3.0; any other tree as it is.
 
@@ -179,7 +182,10 @@ class _Upgrade:
         if body is not None:
             result["requestBody"] = body
         result["responses"] = {
-            status: self._response(value, produces) for status, value in _items(operation.get("responses"))
+            status: self._response(
+                value, produces, says_type="produces" in operation and str(status) in _WITH_CONTENT
+            )
+            for status, value in _items(operation.get("responses"))
         }
         if words(operation.get("schemes")):
             result["servers"] = servers(self._tree, operation)
@@ -201,14 +207,18 @@ class _Upgrade:
             return {"$ref": self._refs.rewrite(parameter["$ref"])}
         return parameter if is_body_part(parameter) else plain_parameter(parameter, self._schema)
 
-    def _response(self, response: Any, produces: list[str]) -> Any:
+    def _response(self, response: Any, produces: list[str], *, says_type: bool = False) -> Any:
         if not isinstance(response, dict):
             return response
         if isinstance(ref := response.get("$ref"), str):
             if not ref.startswith("#") or ref.startswith("#/responses/"):
                 return {"$ref": self._refs.rewrite(ref)}
             response = self._follow(response)
-        return response_of(response, produces, self._schema) if isinstance(response, dict) else response
+        if not isinstance(response, dict):
+            return response
+        upgraded = response_of(response, produces, self._schema)
+        # An operation's own `produces` says what to ask for, also where the answer has no schema.
+        return {"content": {name: {} for name in produces}, **upgraded} if says_type else upgraded
 
     def _schema(self, schema: Any) -> Any:
         return upgrade_schema(schema, self._refs)
