@@ -23,7 +23,7 @@ STAGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "reading": ("_requests", ("read",)),
     "encoding": ("_encoder", ("encode",)),
     "lexical": ("_lexical", ("terms", "scores", "hits")),
-    "dense": ("_dense", ("search", "similarities")),
+    "dense": ("_dense", ("candidates",)),
     "features": ("_reader", ("read",)),
 }
 """Stage -> the part of a :class:`Searcher` that does it, and the methods that a search calls."""

@@ -152,6 +152,7 @@ _IRREGULAR: Final = {
 _VOWEL: Final = re.compile(r"[aeiouy]")
 
 
+@lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """Return the light stem of a lower-case English word; other words come back unchanged.
 
@@ -227,8 +228,9 @@ def joined_pairs(parts: list[str]) -> list[str]:
     return [stem(a + b) for a, b in pairs if a not in STOP_WORDS and b not in STOP_WORDS]
 
 
-def _chunks(text: str) -> list[str]:
-    return _WORD.findall(_APOSTROPHE.sub(" ", unicodedata.normalize("NFKC", text)))
+@lru_cache(maxsize=64)  # one request is looked at from many sides
+def _chunks(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(_APOSTROPHE.sub(" ", unicodedata.normalize("NFKC", text))))
 
 
 @lru_cache(maxsize=65_536)

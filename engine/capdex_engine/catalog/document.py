@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from hashlib import sha256
@@ -27,6 +27,17 @@ READER_VERSION: Final = 7
 MAX_PARSED_DEFINITIONS: Final = 2048
 
 _PREFIX: Final = "#/$defs/"
+
+
+class Definitions(dict[str, Schema]):
+    """Schemas by key, and what each refers to: looking for references is most of what an answer costs."""
+
+    __slots__ = ("references",)
+
+    def __init__(self, items: Iterable[tuple[str, tuple[Schema, Sequence[str]]]]) -> None:
+        rows = list(items)
+        super().__init__((key, schema) for key, (schema, _) in rows)
+        self.references: Mapping[str, Sequence[str]] = {key: keys for key, (_, keys) in rows}
 
 
 class Document:
@@ -64,27 +75,29 @@ class Document:
         parameters = tuple(Parameter(*fields) for fields in row["parameters"])
         return parameters, _body(row["body"]), _Responses(self, row["responses"])
 
-    def definitions(self, schemas: list[Any], mode: Mode = "request") -> dict[str, Schema]:
+    def definitions(self, schemas: list[Any], mode: Mode = "request") -> Definitions:
         """Return every definition that the schemas reach, by key; cycles stay references."""
-        found: dict[str, Schema] = {}
+        found: dict[str, tuple[Schema, Sequence[str]]] = {}
         pending = _keys_in(schemas)
         while pending:
             key = pending.pop()
             if key not in found and key in self._numbers[mode]:
                 found[key] = self._definition(mode, key)
-                pending.extend(_keys_in([found[key]]))
-        return dict(sorted(found.items()))
+                pending.extend(found[key][1])
+        return Definitions(sorted(found.items()))
 
     def entry(self, number: int) -> Any:
         """Return one entry of the store, parsed."""
         return json.loads(self._store[number])
 
 
-def _parse_definition(store: Store, numbers: dict[Mode, dict[str, int]], mode: Mode, key: str) -> Schema:
+def _parse_definition(
+    store: Store, numbers: dict[Mode, dict[str, int]], mode: Mode, key: str
+) -> tuple[Schema, Sequence[str]]:
     # No method: a document that held a cache of its own method would keep its file mapped until it is
     # collected as garbage.
     schema: Schema = json.loads(store[numbers[mode][key]])
-    return schema
+    return schema, _keys_in([schema])
 
 
 class _Responses(Mapping[str, Any]):
@@ -160,12 +173,13 @@ def self_contained(schema: Schema, definitions: Mapping[str, Schema]) -> dict[st
 def reached(schemas: list[Any], definitions: Mapping[str, Schema]) -> dict[str, Schema]:
     """Return those of ``definitions`` that the schemas reach, sorted by key."""
     found: dict[str, Schema] = {}
-    pending = _keys_in(schemas)
+    known = definitions.references if isinstance(definitions, Definitions) else {}
+    pending = _keys_in(schemas) if definitions else []
     while pending:
         key = pending.pop()
         if key not in found and key in definitions:
             found[key] = definitions[key]
-            pending.extend(_keys_in([definitions[key]]))
+            pending.extend(known[key] if key in known else _keys_in([definitions[key]]))
     return dict(sorted(found.items()))
 
 

@@ -63,7 +63,7 @@ class Blend:
     def probabilities(self, utility: NDArray[np.float64], gates: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the scores of all candidates of one request, rising with the utility."""
         slope, rivals = (self.calibration[name] for name in ("utility", "rivals"))
-        logits = slope * utility + rivals * rivalry(utility) + _shift(self.calibration, gates)
+        logits = slope * utility + rivals * rivalry(utility) + float(self._calibration_shifts @ gates)
         result: NDArray[np.float64] = below_ceiling(1.0 / (1.0 + np.exp(-np.clip(logits, -30.0, 30.0))))
         return result
 
@@ -72,12 +72,20 @@ class Blend:
 
         One that plainly says the words of a candidate is never taken for unserved, whatever it means.
         """
-        likely = self.served["rivals"] * rivalry(utility) + _shift(self.served, gates)
+        likely = self.served["rivals"] * rivalry(utility) + float(self._served_shifts @ gates)
         return max(likely, 0.0) if len(utility) and gates[_PLAIN_GATE] >= PLAIN else likely
 
     @cached_property
     def _matrix(self) -> NDArray[np.float64]:
-        return np.array([[self.weights.get(f, {}).get(g, 0.0) for g in GATES] for f in FEATURES])
+        return np.array([_by_gate(self.weights.get(feature, {})) for feature in FEATURES])
+
+    @cached_property
+    def _calibration_shifts(self) -> NDArray[np.float64]:
+        return _by_gate(self.calibration)
+
+    @cached_property
+    def _served_shifts(self) -> NDArray[np.float64]:
+        return _by_gate(self.served)
 
 
 def rivalry(utility: NDArray[np.float64]) -> float:
@@ -94,8 +102,8 @@ def below_ceiling(probability: NDArray[np.float64]) -> NDArray[np.float64]:
     return result
 
 
-def _shift(by_gate: Mapping[str, float], gates: NDArray[np.float32]) -> float:
-    return float(np.dot([by_gate.get(gate, 0.0) for gate in GATES], gates))
+def _by_gate(numbers: Mapping[str, float]) -> NDArray[np.float64]:
+    return np.array([numbers.get(gate, 0.0) for gate in GATES])
 
 
 FITTED: Final = Blend(WEIGHTS, CALIBRATION, SERVED)

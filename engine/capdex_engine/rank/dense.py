@@ -1,24 +1,22 @@
-"""Meaning: one vector per operation, searched exactly by inner product (FAISS)."""
+"""Meaning: one vector per operation, searched by inner product."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from capdex_engine.operation import Operation
+from capdex_engine.rank.scan import scan_of
 from capdex_engine.text import words
 
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?。])\s+")
 _PLACEHOLDER: Final = re.compile(r"\{[^}]*\}")
 _DESCRIPTION_CHARACTERS: Final = 200
 _PARAMETERS: Final = 8
-_BYTE: Final = 127
-_BLOCK: Final = 65_536  # vectors added at a time; bounds the memory of a large build
-_MARGIN: Final = 50  # the true best 150 of 10,000 were always among the best 200 by bytes
+_NONE: Final[NDArray[np.int64]] = np.zeros(0, dtype=np.int64)
 
 
 def operation_text(op: Operation) -> str:
@@ -56,24 +54,13 @@ def _argument_names(op: Operation) -> tuple[str, ...]:
 class DenseIndex:
     """Inner product over row-normalised vectors, shape (n, dimension).
 
-    A search reads all vectors as bytes, a quarter of the memory, and takes a margin more than was asked for;
-    their exact similarities then decide.
+    A scan of all vectors in short form (:mod:`capdex_engine.rank.scan`) takes more than was asked for; their
+    exact similarities then decide.
     """
 
     def __init__(self, vectors: NDArray[np.float32]) -> None:
         self._vectors = np.ascontiguousarray(vectors, dtype=np.float32)
-        largest = float(np.abs(self._vectors).max(initial=0.0))
-        self._scale = _BYTE / max(largest, 1e-9)
-        self._index = faiss.IndexScalarQuantizer(
-            vectors.shape[1], faiss.ScalarQuantizer.QT_8bit_direct_signed, faiss.METRIC_INNER_PRODUCT
-        )
-        for start in range(0, len(vectors), _BLOCK):
-            self._index.add(self._bytes(self._vectors[start : start + _BLOCK]))
-
-    def _bytes(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return whole numbers from -127 to 127; the index takes them as floats."""
-        found: NDArray[np.float32] = np.clip(np.rint(vectors * self._scale), -_BYTE, _BYTE)
-        return found
+        self._scan = scan_of(self._vectors)
 
     def search(
         self, query: NDArray[np.float32], count: int, allowed: NDArray[np.bool_] | None = None
@@ -82,27 +69,41 @@ class DenseIndex:
 
         Fewer where fewer are.
         """
-        parameters = None if allowed is None else _only(allowed)
-        wanted = min(count + _MARGIN, self._index.ntotal)
-        if wanted == 0:
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
-        _, found = self._index.search(self._bytes(query.reshape(1, -1)), wanted, params=parameters)
-        rows: NDArray[np.int64] = np.sort(found[0][found[0] >= 0])
-        similarities = self.similarities(query, rows)
+        rows, similarities = self.candidates(query, count, allowed)
         best = np.lexsort((rows, -similarities))[:count]
         return rows[best], similarities[best]
+
+    def candidates(
+        self,
+        query: NDArray[np.float32],
+        count: int,
+        allowed: NDArray[np.bool_] | None = None,
+        also: NDArray[np.int64] = _NONE,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the best ``count`` allowed rows and those of ``also``, each once, by number; and cosines.
+
+        Args:
+            query: Shape (dimension,), of length 1.
+            count: How many at most, beside ``also``.
+            allowed: Shape (n,); all may be found when ``None``.
+            also: Row numbers, each once.
+        """
+        near = self._scan.near(query, count, allowed)
+        rows = np.concatenate([near, also])
+        rows.sort()
+        rows = rows[np.flatnonzero(np.diff(rows, prepend=-1))]
+        similarities = self.similarities(query, rows)
+        if len(near) <= count:
+            return rows, similarities
+        wanted = np.zeros(len(rows), dtype=bool)
+        wanted[np.lexsort((rows, -similarities))[:count]] = True
+        wanted[np.searchsorted(rows, also)] = True
+        return rows[wanted], similarities[wanted]
 
     def similarities(self, query: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the cosine of ``query`` and each row, shape (rows,), to six digits.
 
-        einsum sums every row by itself, so the digits depend neither on neighbours nor on threads.
+        vecdot sums every row by itself, so the digits depend neither on neighbours nor on threads.
         """
-        found: NDArray[np.float32] = np.round(np.einsum("ij,j->i", self._vectors[rows], query), 6)
-        return found
-
-
-def _only(allowed: NDArray[np.bool_]) -> Any:
-    # The wheel's type stubs know the C++ signatures only, not the Python wrappers around them.
-    library: Any = faiss
-    bitmap = np.packbits(allowed, bitorder="little")
-    return library.SearchParameters(sel=library.IDSelectorBitmap(bitmap))
+        found: NDArray[np.float32] = np.vecdot(self._vectors.take(rows, axis=0), query)
+        return found.round(6)

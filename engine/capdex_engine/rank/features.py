@@ -37,6 +37,9 @@ of the shares of rarity that they have in common.
 """
 
 
+_AT: Final = {name: column for column, name in enumerate(FEATURES)}
+_COVERS: Final = ("name", "summary", "path")
+_COVER_BITS: Final = np.array([BIT[field] for field in _COVERS], dtype=np.uint16)[:, None, None]
 _SAME: Final = 0.999
 """Both shares of rarity above it: all words met, but for rounding."""
 
@@ -61,11 +64,15 @@ class FeatureReader:
         self._lexical = lexical
         self._methods = method_numbers(operations)
         self._deprecated = np.array([o.deprecated for o in operations], dtype=np.float32)
-        self._item = np.array([o.path.rstrip("/").endswith("}") for o in operations], dtype=bool)
-        self._has_path = np.array([bool(o.path) for o in operations], dtype=bool)
-        self._name_rarity = self._rarities(o.name for o in operations)
-        self._summary_rarity = self._rarities(o.summary for o in operations)
-        self._path_rarity = self._rarities(path_text(o) for o in operations)
+        self._ends = np.array([_end(o.path) for o in operations], dtype=np.float32)
+        self._rarity = np.stack(
+            [
+                self._rarities(o.name for o in operations),
+                self._rarities(o.summary for o in operations),
+                self._rarities(path_text(o) for o in operations),
+            ]
+        )
+        """Of name, summary and path, as in :data:`_COVERS`."""
 
     def _rarities(self, texts: Iterable[str]) -> NDArray[np.float32]:
         found = (lexical_rarity(self._lexical, tokens(text)) for text in texts)
@@ -89,31 +96,24 @@ class FeatureReader:
         masks = self._lexical.hits(need.terms, rows)
         idf = self._lexical.postings.idf[list(need.terms.known)]
         total = max(need.terms.total_idf, 1e-6)
-        name = _covered(masks, idf, BIT["name"])
-        summary = _covered(masks, idf, BIT["summary"])
-        name_fill = np.minimum(name / self._name_rarity[rows], 1.0)
-        summary_fill = np.minimum(summary / self._summary_rarity[rows], 1.0)
-        same = np.maximum(np.minimum(name_fill, name / total), np.minimum(summary_fill, summary / total))
-        path = _covered(masks, idf, BIT["path"])
-        plain = np.maximum(same, np.minimum(path / self._path_rarity[rows], path / total))
-        columns = {
-            "meaning": similarities,
-            "words": scores[rows] / total,
-            "words_share": scores[rows] / max(float(scores[rows].max(initial=0.0)), 1e-6),
-            "name_fill": name_fill,
-            "summary_fill": summary_fill,
-            "same": same > _SAME,
-            "method": method_agreement(need.text)[self._methods[rows]],
-            "collection": self._collection(need.text, rows),
-            "deprecated": self._deprecated[rows],
-        }
-        features = np.stack([columns[name] for name in FEATURES], axis=1).astype(np.float32)
-        return features, self._gates(need, features, float(plain.max(initial=0.0)))
-
-    def _collection(self, text: str, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        if not wants_many(text):
-            return np.zeros(len(rows), dtype=np.float32)
-        return np.where(self._has_path[rows], np.where(self._item[rows], -1.0, 1.0), 0.0).astype(np.float32)
+        covered = idf @ ((masks & _COVER_BITS) != 0)
+        fill = np.minimum(covered / self._rarity[:, rows], 1.0)
+        alike = np.minimum(fill, covered / total)
+        same = alike[:2].max(axis=0)
+        words_met = scores[rows]
+        features = np.zeros((len(rows), len(FEATURES)), dtype=np.float32)
+        columns = features.T
+        columns[_AT["meaning"]] = similarities
+        columns[_AT["words"]] = words_met / total
+        columns[_AT["words_share"]] = words_met / max(float(words_met.max(initial=0.0)), 1e-6)
+        columns[_AT["name_fill"]], columns[_AT["summary_fill"]] = fill[0], fill[1]
+        columns[_AT["same"]] = same > _SAME
+        columns[_AT["method"]] = method_agreement(need.text)[self._methods[rows]]
+        if wants_many(need.text):
+            columns[_AT["collection"]] = self._ends[rows]
+        columns[_AT["deprecated"]] = self._deprecated[rows]
+        plain = max(float(same.max(initial=0.0)), float(alike[2].max(initial=0.0)))
+        return features, self._gates(need, features, plain)
 
     def _gates(self, need: Need, features: NDArray[np.float32], plain: float) -> NDArray[np.float32]:
         return np.array(
@@ -121,8 +121,8 @@ class FeatureReader:
                 1.0,
                 1.0 / max(len(words(need.text)), 1),
                 self._lexical.known(need.terms),
-                features[:, FEATURES.index("words")].max(initial=0.0),
-                features[:, FEATURES.index("meaning")].max(initial=0.0),
+                features[:, _AT["words"]].max(initial=0.0),
+                features[:, _AT["meaning"]].max(initial=0.0),
                 need.foreign,
                 float(need.part),
                 min(plain, 1.0),
@@ -143,6 +143,6 @@ def lexical_rarity(index: LexicalIndex, found: Sequence[str]) -> float:
     return float(sum(postings.idf[postings.vocabulary[t]] for t in set(found) if t in postings.vocabulary))
 
 
-def _covered(masks: NDArray[np.uint16], idf: NDArray[np.float32], bits: int) -> NDArray[np.float32]:
-    covered: NDArray[np.float32] = idf @ ((masks & bits) != 0)
-    return covered
+def _end(path: str) -> float:
+    """Return -1 for a path that ends with a placeholder, 1 for another, 0 for none."""
+    return (-1.0 if path.rstrip("/").endswith("}") else 1.0) if path else 0.0

@@ -107,13 +107,14 @@ def _language(text: str) -> str | None:
     if _CYRILLIC.search(text):
         return None if _UKRAINIAN.search(text) else "ru"
     parts = _WORD.findall(text)
-    english = sum(map(_is_english, parts))
-    if english == len(parts):
-        return None  # nothing below could say otherwise, and most requests end here
+    others = [part for part in parts if not _is_english(part)]
+    # Misspelt English shares many a stem with other languages, but seldom a word.
+    if not any(_reader(language).holds(part) for language in _LATIN for part in others):
+        return None  # most requests end here
+    english = len(parts) - len(others)
     hits = {language: sum(map(_reader(language).sureness, parts)) for language in _LATIN}
     best = max(_LATIN, key=hits.__getitem__)
-    # Misspelt English shares many a stem with other languages, but seldom a word.
-    own = any(_reader(best).holds(part) and not _is_english(part) for part in parts)
+    own = any(map(_reader(best).holds, others))
     return best if own and hits[best] > max(english, _FEWEST * len(parts)) else None
 
 

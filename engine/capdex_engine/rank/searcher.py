@@ -19,7 +19,7 @@ from capdex_engine.rank.lexical import LexicalIndex, top
 from capdex_engine.rank.needs import split_needs
 from capdex_engine.rank.reading import Reading, RequestReader
 from capdex_engine.rank.twins import deal_by_field, field_tiers, twin_groups
-from capdex_engine.text import words
+from capdex_engine.text import tokens, words
 
 if TYPE_CHECKING:
     from capdex_engine.encode import Encoder, VectorStore
@@ -167,7 +167,7 @@ class Searcher:
 
     def _asks(self, query: str) -> bool:
         """Tell whether anything is asked: stop words alone ask nothing, but *who am I* does."""
-        return self._lexical.terms(query).total_idf > 0 or "who" in words(query)
+        return bool(tokens(query)) or "who" in words(query)
 
     def _permitted(self, named: Named, may: NDArray[np.bool_] | None) -> Named:
         if may is None:
@@ -208,20 +208,15 @@ class Searcher:
     ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
         """Return a need's candidates, their features and the gates (:mod:`capdex_engine.rank.features`)."""
         scores = self._lexical.scores(need.terms)
-        near, cosines = self._dense.search(need.vector, CANDIDATES, may)
         worded = top(scores, CANDIDATES, may)
-        others = worded[np.isin(worded, near, invert=True)]
-        rows = np.concatenate([near, others])
-        order = np.argsort(rows)
-        rows = rows[order]
-        similarities = np.concatenate([cosines, self._dense.similarities(need.vector, others)])[order]
+        rows, similarities = self._dense.candidates(need.vector, CANDIDATES, may, worded)
         return rows, *self._reader.read(need, rows, scores, similarities)
 
     def _rank(self, need: Need, may: NDArray[np.bool_] | None) -> _Ranked:
         rows, features, gates = self.describe(need, may)
         parts = self._blend.contributions(features, gates)
         utility = parts.sum(axis=1)
-        scores = np.round(self._blend.probabilities(utility, gates), 4)
+        scores = self._blend.probabilities(utility, gates).round(4)
         groups = self._twins[rows]
         if (groups >= 0).any():
             idf = self._lexical.postings.idf[list(need.terms.known)]
