@@ -11,7 +11,7 @@ import anyio
 import httpcore2
 import httpx2
 
-from capdex_engine.errors import AddressRefused
+from capdex_engine.errors import AddressRefused, UpstreamUnreachable
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -26,6 +26,10 @@ _EMBEDDING: Final = (
     (ipaddress.IPv6Network("2002::/16"), 80),
 )
 """IPv6 networks that hold an IPv4 address, and how many bits stand right of it."""
+
+
+class WrongTarget(UpstreamUnreachable):
+    """The URL or the TLS certificate is wrong, which repeating the call cannot cure."""
 
 
 async def resolve(host: str, port: int) -> list[str]:

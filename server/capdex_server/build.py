@@ -14,13 +14,14 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
-from capdex_engine.call import Executor, Request, Response, Transport
+from capdex_engine.call import Executor, Request, Response, Tokens, Transport
 from capdex_engine.catalog import Catalog, Source, build_catalog
 from capdex_engine.errors import DocumentError, shown_location
 from capdex_server.aliases import Aliases
 from capdex_server.config import Settings
-from capdex_server.credentials import Credential, DefaultCredentials, explicit_credentials
-from capdex_server.outbound import Outbound
+from capdex_server.credentials import Credential, DefaultCredentials, Secrets, read_secrets
+from capdex_server.oauth import OwnedTokens, TokenStore
+from capdex_server.outbound import Outbound, configured_origins
 from capdex_server.pieces import FetchFailed, Piece, Stamp, read_file, stamp_of
 from capdex_server.policy import idle_rules
 from capdex_server.reach import Retriever
@@ -123,13 +124,19 @@ class Builder:
         self._transport = transport
         self._progress = progress
         self._clock = clock
+        # Tokens outlive a reload: what they are for is in their key.
+        self._tokens = TokenStore(
+            transport or outbound,
+            clock=clock,
+            configured={name: configured_origins(config) for name, config in settings.sources.items()},
+        )
         self._pages: dict[tuple[str, str], Piece] = {}
         self._ahead: dict[str, tuple[Piece | DocumentError, float]] = {}
         self._last: dict[str, Reading] = {}
         self._served: dict[str, Reading] = {}
         self._good: dict[tuple[str, str], Doc] = {}
         self._names: Mapping[str, tuple[str, ...]] = {}
-        self._explicit: Credentials = {}
+        self._secrets = Secrets()
         self._ready: Encoder | None = None
         self._built: Snapshot | None = None
 
@@ -144,11 +151,9 @@ class Builder:
             ModelError: The encoder's files are wrong.
         """
         names = [name for name in self.settings.sources if only is None or name in only or not self._last]
-        explicit = explicit_credentials(self.settings, self._environ)
-        for name, held in self._given.items():
-            explicit[name] = {**explicit.get(name, {}), **held}
+        secrets = read_secrets(self.settings, self._environ, self._given)
         pages, spent = await self._fetch_pages(names)
-        work = partial(self._build, names, pages, spent, explicit)
+        work = partial(self._build, names, pages, spent, secrets)
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
     async def fetch(self, name: str) -> None:
@@ -224,17 +229,17 @@ class Builder:
         return page, self._clock() - started
 
     def _build(
-        self, names: Collection[str], pages: Pages, spent: Mapping[str, float], explicit: Credentials
+        self, names: Collection[str], pages: Pages, spent: Mapping[str, float], secrets: Secrets
     ) -> Snapshot:
         fresh = {name: self._read(name, pages.get(name), spent.get(name, 0.0)) for name in names}
-        same = self._built is not None and explicit == self._explicit
+        same = self._built is not None and secrets == self._secrets
         if self._built and same and all(one.same_as(self._last[name]) for name, one in fresh.items()):
             # The bytes are the same: the old ones are shared by what serves.
             self._last |= {name: replace(one, docs=self._last[name].docs) for name, one in fresh.items()}
             return self._built
         readings = {**self._last, **fresh}
         defaults = DefaultCredentials(self.settings.sources, self._environ)
-        draft = self._draft(readings, explicit, defaults)
+        draft = self._draft(readings, secrets, defaults)
         failures, mended = self._mended(draft)
         if self._built and same and _same_documents(mended, self._served):
             everything = (*self._built.catalog.operations, *self._built.catalog.kept_out)
@@ -242,12 +247,12 @@ class Builder:
             snapshot = replace(self._built, failures=failures, aliases=aliases)
         else:
             if failures and not _same_documents(mended, readings):
-                draft = self._draft(mended, explicit, defaults)
+                draft = self._draft(mended, secrets, defaults)
                 # What serves as it was and fails all the same counts as the failure that it is.
                 failures = {**draft.failures(), **failures}
-            snapshot = self._snapshot(draft, failures, explicit)
+            snapshot = self._snapshot(draft, failures, secrets)
             self._keep(draft)
-        self._last, self._explicit, self._built = readings, explicit, snapshot
+        self._last, self._secrets, self._built = readings, secrets, snapshot
         return snapshot
 
     def _read(self, name: str, page: Piece | DocumentError | None, spent: float) -> Reading:
@@ -306,10 +311,8 @@ class Builder:
 
         return read
 
-    def _draft(
-        self, readings: dict[str, Reading], explicit: Credentials, defaults: DefaultCredentials
-    ) -> _Draft:
-        loaded = combine(readings, self.settings.sources, explicit, defaults)
+    def _draft(self, readings: dict[str, Reading], secrets: Secrets, defaults: DefaultCredentials) -> _Draft:
+        loaded = combine(readings, self.settings.sources, secrets, defaults)
 
         def retrieve(source: Source) -> Callable[[str], bytes]:
             owner = loaded.owners[source.name]
@@ -374,23 +377,28 @@ class Builder:
         used |= {(owner, uri) for (owner, _), doc in self._good.items() for uri in doc.pieces}
         self._pages = {key: piece for key, piece in self._pages.items() if key in used}
 
-    def _snapshot(
-        self, draft: _Draft, failures: Mapping[str, DocumentError], explicit: Credentials
-    ) -> Snapshot:
+    def _snapshot(self, draft: _Draft, failures: Mapping[str, DocumentError], secrets: Secrets) -> Snapshot:
         loaded, catalog = draft.loaded, draft.catalog
         sender = ByOwner(self._transport or self._outbound, loaded.owners)
         everything = (*catalog.operations, *catalog.kept_out)
         aliases = Aliases(loaded.names, everything)
         return Snapshot(
             catalog,
-            _executor(self.settings, catalog, sender, loaded.credentials),
+            _executor(
+                self.settings,
+                catalog,
+                sender,
+                loaded.credentials,
+                OwnedTokens(self._tokens, loaded.owners),
+            ),
             self._searcher(catalog),
             failures,
             aliases,
             loaded.owners,
             loaded.skipped,
-            remarks_on(catalog, loaded.owners, explicit),
+            remarks_on(catalog, loaded.owners, secrets.schemes()),
             tuple(idle_rules(self.settings.callers, everything, aliases, failures)),
+            loaded.tenants,
         )
 
     def _searcher(self, catalog: Catalog) -> Searcher | None:
@@ -455,13 +463,14 @@ def _searcher(settings: Settings, catalog: Catalog, encoder: Encoder, progress: 
 
 
 def _executor(
-    settings: Settings, catalog: Catalog, transport: Transport, credentials: Credentials
+    settings: Settings, catalog: Catalog, transport: Transport, credentials: Credentials, tokens: Tokens
 ) -> Executor:
     limits = settings.limits
     return Executor(
         catalog,
         transport=transport,
         credentials=credentials,
+        tokens=tokens,
         clock=time.monotonic,
         timeout=limits.timeout,
         max_response_bytes=limits.max_response_bytes,

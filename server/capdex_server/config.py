@@ -120,11 +120,32 @@ class CredentialConfig(_Table):
     """An environment variable: an API key, a bearer token, or JSON (``["user", "password"]``,
     ``{"client_id": …, "client_secret": …}``, ``{"token": …}``)."""
     file: Path | None = None
-    """A file with the same content."""
+    """A file with the same content; when it is replaced, the next call uses the new one."""
     user_env: str | None = None
     """Basic: the variable that holds the user name."""
     password_env: str | None = None
     """Basic: the variable that holds the password."""
+    client_id: str | None = None
+    """OAuth2: the client's id; ``env`` or ``file`` then holds its secret alone."""
+    token_auth: Literal["client_secret_basic", "client_secret_post"] | None = None
+    """OAuth2: how the token endpoint wants the secret; in the Authorization header unless it says else."""
+    scope: str | None = None
+    """OAuth2: the scopes to ask for, with spaces between, instead of those that the operation names."""
+    audience: str | None = None
+    """OAuth2: whom the token is for, a further field of the token request that some servers ask for."""
+    resource: str | None = None
+    """OAuth2: the URI of the API that the token is for, likewise (RFC 8707)."""
+
+    @property
+    def token_fields(self) -> dict[str, str]:
+        """What is set for a token request, as a credential names it."""
+        fields = {
+            "token_endpoint_auth_method": self.token_auth,
+            "scope": self.scope,
+            "audience": self.audience,
+            "resource": self.resource,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 class SchemeConfig(_Table):
@@ -182,6 +203,9 @@ class SourceConfig(_Table):
     """Requirements instead of the document's own: alternatives, each scheme -> scopes."""
     credentials: dict[str, CredentialConfig] = Field(default_factory=dict)
     """Scheme -> where its secret is; the default is ``CAPDEX_CREDENTIAL_<SOURCE>_<SCHEME>``."""
+    tenant_credentials: dict[str, dict[str, CredentialConfig]] = Field(default_factory=dict)
+    """Tenant -> scheme -> where its own secret is. For a scheme that is not named here the source's is used;
+    for one that is named but not set, none."""
     overrides: dict[str, OverrideConfig] = Field(default_factory=dict)
     """Operation -> better texts."""
 
@@ -417,13 +441,22 @@ def _anchored(settings: Settings, folder: Path) -> Settings:
 def _anchored_source(source: SourceConfig, folder: Path) -> SourceConfig:
     location = source.location if source.is_url else str(folder / Path(source.location).expanduser())
     roots = tuple(folder / root.expanduser() for root in source.reference_roots)
-    credentials = {
-        scheme: where.model_copy(update={"file": folder / where.file.expanduser()}) if where.file else where
-        for scheme, where in source.credentials.items()
+    update: dict[str, Any] = {
+        "location": location,
+        "credentials": _anchored_files(source.credentials, folder),
+        "tenant_credentials": {
+            tenant: _anchored_files(own, folder) for tenant, own in source.tenant_credentials.items()
+        },
+        "reference_roots": roots,
     }
-    return source.model_copy(
-        update={"location": location, "credentials": credentials, "reference_roots": roots}
-    )
+    return source.model_copy(update=update)
+
+
+def _anchored_files(credentials: Mapping[str, CredentialConfig], folder: Path) -> dict[str, CredentialConfig]:
+    return {
+        scheme: where.model_copy(update={"file": folder / where.file.expanduser()}) if where.file else where
+        for scheme, where in credentials.items()
+    }
 
 
 def _check(settings: Settings, origin: str) -> None:
@@ -434,6 +467,13 @@ def _check(settings: Settings, origin: str) -> None:
     for key, values in (("name", names), ("token_sha256", hashes)):
         if len(set(values)) < len(values):
             raise ConfigurationError(f"{origin}: callers: two callers have the same {key}.")
+    tenants = {caller.tenant for caller in settings.callers}
+    for name, source in settings.sources.items():
+        for tenant in source.tenant_credentials.keys() - tenants:
+            # Misspelt, it would let the tenant's calls go out under the source's common credential.
+            raise ConfigurationError(
+                f"{origin}: sources.{name}.tenant_credentials.{tenant}: no caller has this tenant."
+            )
 
 
 def _check_sources(sources: Mapping[str, SourceConfig], origin: str) -> None:
@@ -446,6 +486,9 @@ def _check_sources(sources: Mapping[str, SourceConfig], origin: str) -> None:
         _check_references(source, where)
         for scheme, credential in source.credentials.items():
             _check_credential(credential, f"{where}.credentials.{scheme}")
+        for tenant, own in source.tenant_credentials.items():
+            for scheme, credential in own.items():
+                _check_credential(credential, f"{where}.tenant_credentials.{tenant}.{scheme}")
         for scheme, config in source.security_schemes.items():
             _check_scheme(config, f"{where}.security_schemes.{scheme}")
         for key in ("server", "document_url"):
@@ -471,6 +514,8 @@ def _check_credential(credential: CredentialConfig, where: str) -> None:
     lone = bool(credential.user_env) != bool(credential.password_env)
     if lone or sum(form is not None for form in forms) != 1:
         raise ConfigurationError(f"{where}: give one of env, file, or user_env together with password_env.")
+    if credential.user_env and (credential.client_id or credential.token_fields):
+        raise ConfigurationError(f"{where}: user_env is for basic, client_id and the like are for OAuth2.")
     if credential.file and not credential.file.is_file():
         raise ConfigurationError(f"{where}.file: there is no file {credential.file}.")
 
@@ -481,6 +526,7 @@ def _check_scheme(config: SchemeConfig, where: str) -> None:
         if getattr(config, field) is None:
             key = {"location": "in"}.get(field, field)
             raise ConfigurationError(f"{where}.{key}: is needed for type {config.type!r}.")
+    _check_url(config.token_url, f"{where}.token_url")
 
 
 def _check_url(url: str | None, where: str) -> None:

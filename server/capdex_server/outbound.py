@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import ssl
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote
@@ -28,7 +28,7 @@ from capdex_engine.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from capdex_server.addresses import GuardedBackend, Resolve, origin_of, resolve
+from capdex_server.addresses import GuardedBackend, Resolve, WrongTarget, origin_of, resolve
 from capdex_server.config import DocumentLimits, Settings, SourceConfig
 from capdex_server.decoding import BodyReader
 from capdex_server.fetching import MAX_REDIRECTS, fetch_document, redirect_target
@@ -37,6 +37,10 @@ from capdex_server.reach import Origin, allowed_origins
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds for one connection, within the call's own limit."""
+PAUSES: Final = (0.1, 0.4)
+"""Seconds before each further attempt at a call that found no connection."""
+MAX_CONNECTIONS: Final = 256
+"""Of one source; further calls wait within their time."""
 _HOP_BY_HOP: Final = frozenset(
     {"host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
     | {"content-length"}
@@ -68,6 +72,7 @@ class Outbound:
             for documents alone; by default its documents may come from where it may be called.
         resolver: ``(host, port) -> addresses``; DNS unless a test hands in another.
         ssl_context: For private certificate authorities; the system's by default.
+        pauses: Seconds before each further attempt, as many as there are.
     """
 
     def __init__(
@@ -77,11 +82,13 @@ class Outbound:
         documents: Mapping[str, frozenset[Origin]] | None = None,
         resolver: Resolve = resolve,
         ssl_context: ssl.SSLContext | None = None,
+        pauses: Sequence[float] = PAUSES,
     ) -> None:
         self._origins = origins
         self._documents = documents or {}
         self._resolver = resolver
         self._ssl_context = ssl_context
+        self._pauses = pauses
         self._pools: dict[tuple[str, bool], httpcore2.AsyncConnectionPool] = {}
 
     @classmethod
@@ -93,17 +100,22 @@ class Outbound:
         )
 
     async def __call__(self, request: Request, *, source: str, timeout: float, max_bytes: int) -> Response:
-        """Send one request and read at most ``max_bytes`` of the decoded body.
+        """Send one request and read at most ``max_bytes`` of the decoded body, all within ``timeout``.
 
         Same-origin redirects of GET and HEAD are followed, at most three; others are the answer.
+        An idempotent method is tried again where no connection could be made, and one that changes
+        nothing also where the connection was lost before an answer's head had come.
         When the answer breaks off, a safe method fails (it can be repeated); any other returns
         what arrived as ``truncated``, so that a call that took effect does not look failed.
 
         Raises:
             UpstreamUnreachable, UpstreamTimeout, UpstreamProtocolError, AddressRefused.
         """
+        ends = anyio.current_time() + timeout
         for _ in range(MAX_REDIRECTS + 1):
-            response = await self._one(request, source=source, timeout=timeout, max_bytes=max_bytes)
+            response = await self._one(
+                request, source=source, timeout=timeout, max_bytes=max_bytes, ends=ends, pauses=self._pauses
+            )
             target = _redirect(request, response)
             if target is None:
                 return response
@@ -151,7 +163,7 @@ class Outbound:
             self._pools[key] = httpcore2.AsyncConnectionPool(
                 ssl_context=self._ssl_context,
                 network_backend=GuardedBackend(self._private(source, documents), self._resolver),
-                max_connections=100,
+                max_connections=MAX_CONNECTIONS,
                 max_keepalive_connections=20,
                 keepalive_expiry=15.0,
             )
@@ -164,20 +176,45 @@ class Outbound:
         return self._origins.get(source, frozenset())
 
     async def _one(
-        self, request: Request, *, source: str, timeout: float, max_bytes: int, documents: bool = False
+        self,
+        request: Request,
+        *,
+        source: str,
+        timeout: float,
+        max_bytes: int,
+        documents: bool = False,
+        ends: float | None = None,
+        pauses: Sequence[float] = (),
     ) -> Response:
-        received = _Received()
-        pool = self._pool(source, documents)
-        try:
-            with anyio.fail_after(timeout):
-                await _exchange(pool, request, received, timeout, max_bytes)
-        except CapdexError:
-            raise
-        except _FAILURES as error:
-            if received.status and request.method not in SAFE_METHODS:
-                return received.response(truncated=True)
-            raise _failure(error, source, timeout, request.method) from None
-        return received.response(truncated=False)
+        """Send one request, with further attempts as ``pauses`` say; redirects are the answer.
+
+        Args:
+            request: What to send.
+            source: Whose connections and addresses are used.
+            timeout: Seconds, for messages too.
+            max_bytes: Of the decoded body.
+            documents: A document is fetched, no capability called.
+            ends: When the time is up, by the event loop's clock; ``timeout`` from now by default.
+            pauses: Seconds before each further attempt.
+        """
+        ends = anyio.current_time() + timeout if ends is None else ends
+        pool, waits = self._pool(source, documents), list(pauses)
+        while True:
+            received = _Received()
+            try:
+                with anyio.fail_after(ends - anyio.current_time()):
+                    await _exchange(pool, request, received, timeout, max_bytes)
+                return received.response(truncated=False)
+            except CapdexError:
+                raise
+            except _FAILURES as error:
+                if received.status and request.method not in SAFE_METHODS:
+                    return received.response(truncated=True)
+                if not waits or received.status or not _worth_another(error, request.method):
+                    raise _failure(error, source, timeout, request.method) from None
+                if anyio.current_time() + waits[0] >= ends:
+                    raise _failure(error, source, timeout, request.method) from None
+            await anyio.sleep(waits.pop(0))
 
 
 _FAILURES: Final = (
@@ -233,7 +270,7 @@ def configured_origins(source: SourceConfig) -> frozenset[tuple[str, int]]:
 def _url(text: str) -> httpcore2.URL:
     """Return host and port as httpx2 reads them (IDNA), and the target byte for byte."""
     if origin_of(text) is None:
-        raise UpstreamUnreachable("The call's address is no http(s) URL; check the source's server.")
+        raise WrongTarget("The call's address is no http(s) URL; check the source's server.")
     url = httpx2.URL(text)
     authority_and_target = text.partition("://")[2].partition("#")[0]
     target = re.sub(r"^[^/?]*", "", authority_and_target)
@@ -270,15 +307,32 @@ def _redirect(request: Request, response: Response) -> str | None:
     return target if same else None
 
 
+def _is_tls(error: Exception) -> bool:
+    return isinstance(error, httpcore2.ConnectError) and isinstance(error.__context__, ssl.SSLError)
+
+
+def _worth_another(error: Exception, method: str) -> bool:
+    """Return whether another attempt may find a connection, and does no harm.
+
+    A DELETE or PUT that was sent is not repeated unasked: the second answer (404, 409) would hide what the
+    first did.
+    """
+    if isinstance(error, httpcore2.ConnectError):
+        return method in REPEATABLE_METHODS and not _is_tls(error)
+    if isinstance(error, httpcore2.RemoteProtocolError):
+        return method in SAFE_METHODS and "disconnected without" in str(error)
+    return method in SAFE_METHODS and isinstance(error, (httpcore2.ReadError, httpcore2.WriteError))
+
+
 def _failure(error: Exception, source: str, timeout: float, method: str) -> CapdexError:
     """Map a failure of the network to SPEC's error, without addresses."""
     retryable = method in REPEATABLE_METHODS
     if isinstance(error.__context__, ssl.SSLCertVerificationError):
-        return UpstreamUnreachable(
+        return WrongTarget(
             f"The TLS certificate of the API of {source} is not accepted; check the source's server."
         )
-    if isinstance(error.__context__, ssl.SSLError):
-        return UpstreamUnreachable(
+    if _is_tls(error):
+        return WrongTarget(
             f"No TLS connection to the API of {source} could be made: its port may speak plain http. "
             "Check the source's server."
         )
@@ -286,6 +340,11 @@ def _failure(error: Exception, source: str, timeout: float, method: str) -> Capd
         return UpstreamUnreachable(
             f"No connection to the API of {source} could be made, so nothing was sent. "
             + ("Try again later, or check its server." if retryable else "Check its server."),
+            retryable=retryable,
+        )
+    if isinstance(error, httpcore2.PoolTimeout):
+        return UpstreamTimeout(
+            f"Too many calls to the API of {source} are under way, so nothing was sent. Try again later.",
             retryable=retryable,
         )
     if isinstance(error, (TimeoutError, httpcore2.TimeoutException)):

@@ -124,7 +124,11 @@ class Service:
         if not isinstance(arguments, Mapping):
             raise InvalidRequest("The input of execute_capability must be an object with a name.")
         snapshot = await self._snapshot()
-        result = await snapshot.executor.execute(arguments, allows=snapshot.allows(caller, self.policy))
+        result = await snapshot.executor.execute(
+            arguments,
+            allows=snapshot.allows(caller, self.policy),
+            credentials=snapshot.credentials_of(caller),
+        )
         _log.info(
             "execute",
             caller=caller.name,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from capdex_engine.call import Executor
+from capdex_engine.call import Credentials, Executor
 from capdex_engine.catalog import Catalog
 from capdex_engine.errors import DocumentError
 from capdex_engine.operation import Operation
@@ -54,6 +54,8 @@ class Snapshot:
     """Settings and credentials that fit nothing."""
     idle_rules: Sequence[tuple[str, str]] = ()
     """``(caller, rule)`` for rules that fit no operation."""
+    tenants: Mapping[str, Credentials] = field(default_factory=dict, repr=False)
+    """Tenant -> engine source -> scheme -> credential of its own."""
     _masks: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
 
     @property
@@ -73,6 +75,10 @@ class Snapshot:
     def allows(self, caller: Caller, policy: Policy) -> Callable[[Operation], bool]:
         """Return what says whether the caller may see and call an operation of the catalog."""
         return lambda operation: policy.allows(caller, operation, self.aliases)
+
+    def credentials_of(self, caller: Caller) -> Credentials:
+        """Return the credentials of the caller's tenant, which win over those for all."""
+        return self.tenants.get(caller.tenant, {})
 
     def narrowed(self, mask: NDArray[np.bool_], *, source: str | None, read_only: bool) -> NDArray[np.bool_]:
         """Return the mask without what a search's own filters leave out."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,7 @@ from capdex_server.config import (
     SchemeConfig,
     SourceConfig,
 )
-from capdex_server.credentials import Credential, DefaultCredentials, Held
+from capdex_server.credentials import Credential, DefaultCredentials, HeldByAny, Secrets
 from capdex_server.pieces import Piece, Stamp, read_file, stamp_of
 from capdex_server.places import candidates, is_document, long_names, nothing_in, real_file
 from capdex_server.reach import allowed_roots
@@ -33,6 +33,8 @@ class Loaded:
     """Configured source -> files of its folder that do not look like an API description."""
     credentials: dict[str, Mapping[str, Credential]] = field(default_factory=dict)
     """Engine source -> scheme -> credential."""
+    tenants: dict[str, dict[str, Mapping[str, Credential]]] = field(default_factory=dict)
+    """Tenant -> engine source -> scheme -> credential of its own."""
     owners: dict[str, str] = field(default_factory=dict)
     """Engine source -> configured source; a folder gives one engine source per document."""
     docs: dict[str, Doc] = field(default_factory=dict)
@@ -126,7 +128,7 @@ def read_source(
 def combine(
     readings: Mapping[str, Reading],
     configs: Mapping[str, SourceConfig],
-    explicit: Mapping[str, Mapping[str, Credential]],
+    secrets: Secrets,
     defaults: DefaultCredentials,
 ) -> Loaded:
     """Return the documents of all sources; one that failed is noted.
@@ -134,7 +136,7 @@ def combine(
     Args:
         readings: Configured source -> what it held.
         configs: Configured sources.
-        explicit: Credentials that the configuration names; they win over the defaults.
+        secrets: Credentials that the configuration names; they win over the defaults.
         defaults: ``CAPDEX_CREDENTIAL_…`` variables.
     """
     loaded = Loaded()
@@ -150,9 +152,13 @@ def combine(
         alone = len({*reading.unreadable, *(doc.location for doc in reading.docs)}) == 1
         for doc in reading.docs:
             own = name if alone else doc.long_name
-            held = Held(explicit.get(name, {}), defaults.of(name, doc.long_name))
-            loaded.sources.append(with_settings(doc.named(own), config, held))
+            held = secrets.held("", name, defaults.of(name, doc.long_name))
+            mine = {tenant: secrets.held(tenant, name) for tenant in config.tenant_credentials}
+            held_by_any = HeldByAny((held, *mine.values()))
+            loaded.sources.append(with_settings(doc.named(own), config, held_by_any))
             loaded.credentials[own] = held
+            for tenant, its in mine.items():
+                loaded.tenants.setdefault(tenant, {})[own] = its
             loaded.owners[own] = name
             loaded.docs[own] = doc
             loaded.names[own] = (own, *sorted({name, doc.long_name} - {own} - (configs.keys() - {name})))
@@ -162,7 +168,7 @@ def combine(
 def load_sources(
     configs: Mapping[str, SourceConfig],
     fetched: Mapping[str, Piece | DocumentError],
-    explicit: Mapping[str, Mapping[str, Credential]],
+    secrets: Secrets,
     defaults: DefaultCredentials,
     limits: DocumentLimits | None = None,
 ) -> Loaded:
@@ -171,7 +177,7 @@ def load_sources(
     readings = {
         name: read_source(name, config, fetched.get(name), limits) for name, config in configs.items()
     }
-    return combine(readings, configs, explicit, defaults)
+    return combine(readings, configs, secrets, defaults)
 
 
 def changed_on_disk(reading: Reading, config: SourceConfig) -> dict[Path, Stamp | None]:
@@ -236,12 +242,12 @@ def _file_of_folder(reading: Reading, path: Path, roots: tuple[Path, ...], limit
     return _read_noted(reading, path, real_file(path, roots), limits.max_bytes).data
 
 
-def with_settings(source: Source, config: SourceConfig, held: Held) -> Source:
-    """Return a document with what its source's configuration says."""
+def with_settings(source: Source, config: SourceConfig, held: Container[str]) -> Source:
+    """Return a document with what its source's configuration says; ``held``: schemes with a credential."""
     return replace(source, settings=_settings(config, held))
 
 
-def _settings(config: SourceConfig, credentials: Held) -> SourceSettings:
+def _settings(config: SourceConfig, credentials: Container[str]) -> SourceSettings:
     return SourceSettings(
         include=config.include,
         exclude=config.exclude,

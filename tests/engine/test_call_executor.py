@@ -30,6 +30,7 @@ from capdex_engine.errors import (
     RateLimited,
     UnknownCapability,
     UpstreamTimeout,
+    UpstreamUnreachable,
 )
 from capdex_engine.operation import SLOTS, Availability, Body, MediaType, SecurityScheme
 
@@ -261,7 +262,8 @@ def test_arguments_that_do_not_fit_carry_the_whole_schema_and_no_drift():
 )
 @pytest.mark.anyio
 async def test_a_failed_call_is_retryable_only_where_repeating_it_is_safe(method, retryable):
-    upstream = Upstream(UpstreamTimeout("No answer from https://api.test/x?k=sesame in time."))
+    slow = UpstreamTimeout("No answer from https://api.test/x?k=sesame in time.", retryable=True)
+    upstream = Upstream(slow)
     caller = executor(
         details(**SECURED), operation(method), upstream=upstream, credentials={"src": {"k": "sesame"}}
     )
@@ -270,6 +272,14 @@ async def test_a_failed_call_is_retryable_only_where_repeating_it_is_safe(method
     error = caught.value.payload()["error"]
     assert (error["retryable"], error["capability"]) == (retryable, "op")
     assert "sesame" not in str(error) + str(caught.value)
+
+
+@pytest.mark.anyio
+async def test_a_failure_that_repeating_cannot_cure_is_not_retryable():
+    caller = executor(details(), upstream=Upstream(UpstreamUnreachable("The certificate is not accepted.")))
+    with pytest.raises(UpstreamUnreachable) as caught:
+        await caller.execute({"name": "op"})
+    assert caught.value.retryable is False
 
 
 @pytest.mark.anyio

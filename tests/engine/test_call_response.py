@@ -4,6 +4,7 @@ import base64
 import copy
 import json
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 from hypothesis import given, settings
@@ -140,6 +141,25 @@ def test_a_credential_is_masked_in_every_usual_form(form):
     assert found["masked"] is True
     assert form not in json.dumps(found, ensure_ascii=False)
     assert found["body"]["a"] == ["x***y"]
+
+
+@pytest.mark.parametrize("secret", ["sesame", 'se/cr"et é+', "\xff\xfe\xfd\xff?>~~", "x" * 41])
+@pytest.mark.parametrize("alphabet", [base64.b64encode, base64.urlsafe_b64encode])
+@pytest.mark.parametrize("before", ["", "a", "ab", "Bearer ", "user:", "Authorization: Bearer "])
+def test_base64_of_a_text_around_a_credential_does_not_give_it_away(secret, alphabet, before):
+    for after in ("", "b", "bc", "\r\nHost: api.test"):
+        encoded = alphabet(f"{before}{secret}{after}".encode()).decode()
+        for form in (encoded, quote(encoded, safe=""), encoded.replace("/", "\\/")):
+            found = answered(form.encode(), "text/plain", secrets=(secret,))
+            assert found["masked"] is True
+            left = unquote(found["body"].replace("***", "")).replace("\\/", "/").rstrip("=")
+            # What stood beside the secret may be left, and a part of a byte of it at each end.
+            assert len(left) * 6 <= (len(f"{before}{after}".encode()) + 2) * 8
+
+
+def test_innocent_base64_is_left_alone():
+    text = base64.b64encode(b"open this door, please").decode()
+    assert answered(json.dumps([text]).encode(), secrets=("sesame",))["body"] == [text]
 
 
 def test_a_credential_is_masked_in_text_binary_and_broken_json():

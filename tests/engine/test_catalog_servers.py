@@ -95,6 +95,15 @@ def test_a_value_outside_the_enum_rewrites_no_host() -> None:
     assert "server_variables.region" in str(only(catalog).reason)
 
 
+def test_a_default_outside_its_enum_is_not_used_silently() -> None:
+    odd = {"url": "https://{region}.test", "variables": {"region": {"default": "moon", "enum": ["eu", "us"]}}}
+    alone = only(served([odd]))
+    assert alone.availability is Availability.NO_SERVER
+    assert alone.reason is not None and "'region'" in alone.reason and "server_variables" in alone.reason
+    assert base_of(served([odd, {"url": "https://next.test"}])) == "https://next.test"
+    assert base_of(served([odd], server_variables={"region": "us"})) == "https://us.test"
+
+
 def test_a_value_outside_the_enum_sends_no_call_to_the_next_server() -> None:
     catalog = served([*VARIABLES, {"url": "https://other.test"}], server_variables={"region": "asia"})
     assert only(catalog).availability is Availability.NO_SERVER

@@ -110,6 +110,22 @@ def test_constructing_settings_reads_no_environment(monkeypatch):
             ["sources.x.credentials.k.file", "gone"],
         ),
         (
+            "[sources.x]\nlocation = 'api.json'\ntenant_credentials.acme.k.env = 'K'",
+            ["sources.x.tenant_credentials.acme", "no caller"],
+        ),
+        (
+            "[sources.x]\nlocation = 'api.json'\ntenant_credentials.acme.k = {}",
+            ["sources.x.tenant_credentials.acme.k", "env"],
+        ),
+        (
+            "[sources.x]\nlocation = 'api.json'\ncredentials.k = {user_env='U', password_env='P', scope='c'}",
+            ["sources.x.credentials.k", "OAuth2"],
+        ),
+        (
+            "[sources.x]\nlocation = 'api.json'\ncredentials.k = {env = 'E', token_auth = 'private_key_jwt'}",
+            ["sources.x.credentials.k.token_auth", "client_secret_post"],
+        ),
+        (
             "[sources.x]\nlocation = 'api.json'\n[sources.x.security_schemes.k]\ntype = 'apiKey'\nname = 'k'",
             ["sources.x.security_schemes.k.in"],
         ),
@@ -272,3 +288,18 @@ def test_roots_are_relative_to_the_file_that_names_them(tmp_path):
     path = tmp_path / "capdex.toml"
     path.write_text('[sources.a]\nlocation = "x.json"\nreference_roots = "common"\n')
     assert load_settings(path, {}).sources["a"].reference_roots == (tmp_path / "common",)
+
+
+def test_files_of_tenants_are_relative_to_the_configuration_too(tmp_path):
+    (tmp_path / "key").write_text("abc")
+    text = f"""
+        [sources.shop]
+        location = "api.json"
+        tenant_credentials.acme.key.file = "key"
+        [[callers]]
+        name = "bot"
+        tenant = "acme"
+        token_sha256 = "{HASH}"
+        """
+    settings = load_settings(write(tmp_path, text), {})
+    assert settings.sources["shop"].tenant_credentials["acme"]["key"].file == tmp_path / "key"

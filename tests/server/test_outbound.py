@@ -13,7 +13,7 @@ import anyio.abc
 import pytest
 from anyio.streams.tls import TLSListener
 
-from capdex_engine.call import Request, Response, executor
+from capdex_engine.call import Request, Response, sending
 from capdex_engine.errors import (
     AddressRefused,
     DocumentError,
@@ -80,7 +80,7 @@ async def serving(tls: ssl.SSLContext | None = None) -> AsyncIterator[Upstream]:
 async def both() -> AsyncIterator[tuple[Upstream, Outbound]]:
     """An upstream, and an Outbound whose source "api" is configured to be there."""
     async with serving() as upstream:
-        outbound = Outbound({"api": frozenset({("127.0.0.1", upstream.port)})})
+        outbound = Outbound({"api": frozenset({("127.0.0.1", upstream.port)})}, pauses=())
         try:
             yield upstream, outbound
         finally:
@@ -219,7 +219,7 @@ async def test_an_upstream_that_does_not_answer_times_out(method, retryable):
 
 def test_the_engine_and_the_transport_hold_the_same_methods_for_repeatable():
     idempotent = {"GET", "HEAD", "OPTIONS", "TRACE", "QUERY", "PUT", "DELETE"}
-    assert module.REPEATABLE_METHODS == executor.REPEATABLE_METHODS == idempotent
+    assert module.REPEATABLE_METHODS == sending.REPEATABLE_METHODS == idempotent
 
 
 async def test_a_drip_of_bytes_does_not_outlast_the_time_limit():
@@ -267,9 +267,10 @@ async def test_a_header_that_cannot_be_sent_is_a_protocol_error_that_says_so():
 @pytest.mark.parametrize(
     "url", ["ftp://a.example/", "http://", "/relative", "http://[::1", "http://a:999999/"]
 )
-async def test_what_is_no_http_url_is_unreachable(url):
-    with pytest.raises(UpstreamUnreachable):
+async def test_what_is_no_http_url_is_unreachable_and_stays_so(url):
+    with pytest.raises(UpstreamUnreachable) as caught:
         await send(Outbound({}), url)
+    assert not caught.value.retryable
 
 
 async def test_another_sources_configured_origin_is_refused_even_with_an_open_connection():
@@ -369,6 +370,7 @@ async def test_https_to_a_port_that_speaks_http_is_no_matter_of_certificates():
         tasks.cancel_scope.cancel()
     assert "certificate" not in caught.value.message
     assert "TLS" in caught.value.message
+    assert not caught.value.retryable
 
 
 async def test_cancelling_closes_the_upstream_connection():

@@ -8,7 +8,7 @@ from capdex_engine.catalog import Source, build_catalog
 from capdex_engine.errors import DocumentError
 from capdex_engine.operation import SecurityScheme
 from capdex_server.config import DocumentLimits, OverrideConfig, SchemeConfig, SourceConfig
-from capdex_server.credentials import DefaultCredentials
+from capdex_server.credentials import DefaultCredentials, Secrets
 from capdex_server.pieces import Piece
 from capdex_server.reach import Retriever
 from capdex_server.sources import load_sources
@@ -17,7 +17,7 @@ DOCUMENT = json.dumps({"openapi": "3.1.0", "info": {"title": "t", "version": "1"
 
 
 def load(config: SourceConfig, **options):
-    options = {"fetched": {}, "explicit": {}, "defaults": DefaultCredentials(["api"], {}), **options}
+    options = {"fetched": {}, "secrets": Secrets(), "defaults": DefaultCredentials(["api"], {}), **options}
     return load_sources({"api": config}, **options)
 
 
@@ -64,7 +64,7 @@ def test_a_folder_with_one_document_keeps_the_plain_name(tmp_path):
 def test_a_name_that_another_source_has_is_no_second_name(tmp_path):
     (tmp_path / "a.json").write_text(DOCUMENT)
     configs = {"api": SourceConfig(location=str(tmp_path)), "api.a": SourceConfig(location="gone.json")}
-    assert load_sources(configs, {}, {}, DefaultCredentials(configs, {})).names["api"] == ("api",)
+    assert load_sources(configs, {}, Secrets(), DefaultCredentials(configs, {})).names["api"] == ("api",)
 
 
 def test_a_variable_may_name_one_document_of_a_folder(tmp_path):
@@ -108,7 +108,7 @@ def test_settings_reach_the_engine_in_its_own_words(tmp_path):
         security=[{"k": []}],
         overrides={"GET /x": OverrideConfig(summary="Better"), "y": OverrideConfig(keywords=["word"])},
     )
-    (source,) = load(config, explicit={"api": {"k": "secret"}}).sources
+    (source,) = load(config, secrets=Secrets({"api": {"k": "secret"}})).sources
     settings = source.settings
     assert settings.exclude == ("tag:admin",)
     assert settings.security == ({"k": ()},)

@@ -1,8 +1,18 @@
 """Calls: arguments are checked, written by style and media type, sent, and the answer is read."""
 
-from capdex_engine.call.credentials import Credential, Credentials
+from capdex_engine.call.credentials import Credential, Credentials, Grant, Tokens
 from capdex_engine.call.executor import Executor
 from capdex_engine.call.tool import EXECUTE_INPUT
 from capdex_engine.call.transport import Request, Response, Transport
 
-__all__ = ["EXECUTE_INPUT", "Credential", "Credentials", "Executor", "Request", "Response", "Transport"]
+__all__ = [
+    "EXECUTE_INPUT",
+    "Credential",
+    "Credentials",
+    "Executor",
+    "Grant",
+    "Request",
+    "Response",
+    "Tokens",
+    "Transport",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import ChainMap, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -11,22 +11,20 @@ from typing import Any, Final, Protocol, TypeVar
 
 from anyio import to_thread
 
-from capdex_engine.call.credentials import Credential, Credentials, place
+from capdex_engine.call.credentials import Credential, Credentials, Tokens, place, preview
 from capdex_engine.call.issues import Issue, bounded
-from capdex_engine.call.masking import Masker
 from capdex_engine.call.prepare import Draft, UndeclaredVariable, complete, draft, show
 from capdex_engine.call.response import envelope
 from capdex_engine.call.schema import SchemaChecker, UnusableSchema
+from capdex_engine.call.sending import Sender
 from capdex_engine.call.tool import Call, read_call, unsendable
-from capdex_engine.call.transport import REPEATABLE_METHODS, Request, Response, Transport
+from capdex_engine.call.transport import Transport
 from capdex_engine.call.url import Target
 from capdex_engine.call.validate import check
 from capdex_engine.errors import (
-    CapdexError,
     InvalidArguments,
     NotExecutable,
     UnknownCapability,
-    UpstreamError,
 )
 from capdex_engine.operation import Availability, Operation, OperationDetails
 
@@ -102,6 +100,7 @@ class Executor:
         catalog: Where names are looked up.
         transport: Owns the network.
         credentials: Source -> security scheme -> credential.
+        tokens: Gets access tokens for OAuth2 clients; without it only ready tokens are of use.
         clock: Monotonic seconds.
         timeout: Seconds for one call.
         max_response_bytes: Bytes read from an upstream.
@@ -114,17 +113,17 @@ class Executor:
         *,
         transport: Transport,
         credentials: Credentials | None = None,
+        tokens: Tokens | None = None,
         clock: Callable[[], float],
         timeout: float = 30.0,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
         max_answer_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         self._catalog = catalog
-        self._transport = transport
+        self._send = Sender(transport, tokens, clock=clock, timeout=timeout, max_bytes=max_response_bytes)
         self._credentials = credentials or {}
+        self._grants = tokens is not None
         self._clock = clock
-        self._timeout = timeout
-        self._max_response_bytes = max_response_bytes
         self._max_answer_bytes = max_answer_bytes
         self._checkers: OrderedDict[tuple[str, str, str], SchemaChecker] = OrderedDict()
         self._lock = threading.Lock()
@@ -145,18 +144,24 @@ class Executor:
         Raises:
             InvalidRequest, UnknownCapability, NotExecutable, InvalidArguments: In this order of checks.
         """
-        return self._dry_run(self._ready(read_call(call), allows), show_credentials)
+        return self._dry_run(self._ready(read_call(call), allows), masked=not show_credentials)
 
     async def execute(
-        self, call: Mapping[str, Any], *, allows: Allows = _all, before_send: BeforeSend | None = None
+        self,
+        call: Mapping[str, Any],
+        *,
+        allows: Allows = _all,
+        before_send: BeforeSend | None = None,
+        credentials: Credentials | None = None,
     ) -> dict[str, Any]:
         """Call a capability and return the result of SPEC section 3 (of a dry run, what is prepared).
 
         Args:
             call: Input of execute_capability.
             allows: Whether the caller may call an operation; may be asked in another thread.
-            before_send: Awaited last of all before the request is sent, never for a dry run; what it raises
+            before_send: Awaited last of all before anything is sent, never for a dry run; what it raises
                 ends the call (quota, audit).
+            credentials: The caller's own, which win over the executor's, scheme by scheme.
 
         Raises:
             InvalidRequest, UnknownCapability, NotExecutable, InvalidArguments, MissingCredentials: In this
@@ -166,13 +171,13 @@ class Executor:
         read = read_call(call)
         ready = await _aside(isinstance(read.body, dict | list), self._ready, read, allows)
         if ready.call.dry_run:
-            return self._dry_run(ready, show_credentials=False)
-        placements = place(ready.operation, ready.details, self._held(ready.operation))
+            return self._dry_run(ready, credentials)
+        held = self._held(ready.operation, credentials)
+        chosen = place(ready.operation, ready.details, held, grants=self._grants)
         if before_send is not None:
             await before_send(ready.operation)
-        masker = Masker(secret for placement in placements for secret in placement.secrets)
         started = self._clock()
-        response = await self._send(complete(ready.draft, placements), ready.operation, masker)
+        response, masker = await self._send(ready.draft, chosen, ready.operation)
         elapsed = round((self._clock() - started) * 1000)
         answer = partial(
             envelope,
@@ -184,26 +189,16 @@ class Executor:
         )
         return await _aside(len(response.body) > _LARGE, answer)
 
-    def _dry_run(self, ready: _Ready, show_credentials: bool) -> dict[str, Any]:
-        placements = place(ready.operation, ready.details, self._held(ready.operation), dry_run=True)
-        request = complete(ready.draft, placements, masked=not show_credentials)
-        return {**show(request), **ready.drift_fields}
+    def _dry_run(
+        self, ready: _Ready, credentials: Credentials | None = None, *, masked: bool = True
+    ) -> dict[str, Any]:
+        placements = preview(ready.operation, ready.details, self._held(ready.operation, credentials))
+        return {**show(complete(ready.draft, placements, masked=masked)), **ready.drift_fields}
 
-    async def _send(self, request: Request, operation: Operation, masker: Masker) -> Response:
-        try:
-            return await self._transport(
-                request, source=operation.source, timeout=self._timeout, max_bytes=self._max_response_bytes
-            )
-        except CapdexError as error:
-            error.message = masker.text(error.message)
-            error.args = (error.message,)
-            error.details = masker.json(error.details)
-            error.capability = operation.name
-            error.retryable = isinstance(error, UpstreamError) and operation.method in REPEATABLE_METHODS
-            raise
-
-    def _held(self, operation: Operation) -> Mapping[str, Credential]:
-        return self._credentials.get(operation.source, {})
+    def _held(self, operation: Operation, own: Credentials | None = None) -> Mapping[str, Credential]:
+        held = self._credentials.get(operation.source, {})
+        mine = (own or {}).get(operation.source)
+        return ChainMap(mine, held) if mine else held  # type: ignore[arg-type] # nothing is written to it
 
     def _ready(self, call: Call, allows: Allows) -> _Ready:
         operation = self._permitted(call.name, allows)

@@ -15,8 +15,9 @@ MIN_LENGTH: Final = 6
 
 
 class Masker:
-    """Replaces exact occurrences of secrets: raw, percent-encoded, base64, JSON-escaped.
+    """Replaces exact occurrences of secrets: raw, percent-encoded, JSON-escaped, base64.
 
+    Base64 of a longer text that holds a secret, such as a whole header, loses the characters that hold it.
     ``hit`` tells whether anything was replaced.
     """
 
@@ -63,16 +64,38 @@ class Masker:
 def _forms(secret: str) -> list[bytes]:
     """Return patterns of the forms of a secret, the longest first."""
     raw = secret.encode("utf-8", "surrogatepass")
-    encoded = {base64.b64encode(raw), base64.urlsafe_b64encode(raw)}
+    encoded = dict.fromkeys(form for shift in range(3) for form in _base64(raw, shift))
     escaped = {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]} - {secret}
     return [
         *(re.escape(form.encode()) for form in escaped),
-        *(re.escape(form.rstrip(b"=")) + b"(?:=|%3[dD]){0,2}" for form in encoded),
+        *(_CHANGED.sub(_either, re.escape(form)) + b"(?:=|%3[dD]){0,2}" for form in encoded),
         # Each byte as it is or percent-encoded covers every encoder's own set of safe characters.
         b"".join(_byte(byte) for byte in raw),
     ]
 
 
+def _base64(raw: bytes, shift: int) -> list[bytes]:
+    """Return the base64 of ``raw``, standing ``shift`` bytes after the start of three; the alphabets' two.
+
+    What stands beside it decides on the characters that it shares with it; these are left out, but for the
+    last one where nothing follows.
+    """
+    padded = b"\0" * shift + raw
+    first, whole = (0, 2, 3)[shift], len(padded) * 8 // 6
+    texts = (base64.b64encode(padded), base64.urlsafe_b64encode(padded))
+    ended = [text.rstrip(b"=")[first:] for text in texts]
+    return [*ended, *(text[first:whole] for text in texts)]
+
+
+_CHANGED: Final = re.compile(rb"\\?[+/]")
+"""Base64's characters that encodings change, as a pattern holds them."""
+
+
+def _either(found: re.Match[bytes]) -> bytes:
+    return _byte(found[0][-1])
+
+
 def _byte(byte: int) -> bytes:
-    plain = rb"[ +]" if byte == 0x20 else re.escape(bytes([byte]))
+    """Return a pattern of a byte as it is, percent-encoded, or a slash as some write it in JSON."""
+    plain = {0x20: rb"[ +]", 0x2F: rb"\\?/"}.get(byte, re.escape(bytes([byte])))
     return b"(?:%s|(?i:%%%02x))" % (plain, byte)

@@ -91,8 +91,11 @@ def missing_credential(
     shortest = min(lacks, key=len)
     name = shortest[0]
     if name not in schemes or schemes[name].kind == "unsupported":
+        what = "is not declared"
+        if name in schemes:
+            what = "is of a kind that is not supported, such as mutualTLS or HTTP digest"
         return (
-            f"The security scheme {name!r} of the source {source!r} is not declared or not supported. "
+            f"The security scheme {name!r} of the source {source!r} {what}. "
             f"Define it under `security_schemes` for this source in capdex.toml."
         )
     several = f" (and for {', '.join(map(repr, shortest[1:]))})" if len(shortest) > 1 else ""

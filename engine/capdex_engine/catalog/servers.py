@@ -126,6 +126,11 @@ def _fill(url: str, variables: Mapping[str, Any], given: Mapping[str, str]) -> s
             raise _Unusable(f"the server {url} needs a value for {name!r} (setting `server_variables`)")
         if name in given and allowed and chosen not in allowed:
             raise _Misfit(f"`server_variables.{name}` is not one of {', '.join(allowed)}")
+        if allowed and chosen not in allowed:
+            raise _Unusable(
+                f"the server {url} has a default for {name!r} that is not one of its values "
+                f"{', '.join(allowed)} (setting `server_variables`)"
+            )
         return str(chosen)
 
     return _VARIABLE.sub(value, url)
