@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import mcp_types as types
 from mcp.server import Server
@@ -66,7 +66,8 @@ async def _call(
 ) -> types.CallToolResult:
     try:
         caller = await safely(_caller(current))
-        _require_scope(caller, name)
+        if TOOL_SCOPES[name] not in caller.scopes:
+            await _refuse(service, caller, name)
         if name == SEARCH:
             return _result(await service.search(caller, arguments))
         answer = await service.execute(caller, arguments)
@@ -79,10 +80,11 @@ async def _caller(current: Callable[[], Caller]) -> Caller:
     return current()
 
 
-def _require_scope(caller: Caller, tool: str) -> None:
+async def _refuse(service: Service, caller: Caller, tool: str) -> NoReturn:
     # HTTP answers 403 before this; here it holds for every other way in.
-    if TOOL_SCOPES[tool] not in caller.scopes:
-        raise MCPError(types.INVALID_REQUEST, f"Your token lacks the scope {TOOL_SCOPES[tool]!r}.")
+    if tool != SEARCH:
+        await service.trails.audit.refused(caller, "insufficient_scope")
+    raise MCPError(types.INVALID_REQUEST, f"Your token lacks the scope {TOOL_SCOPES[tool]!r}.")
 
 
 def _failed(answer: dict[str, Any]) -> bool:

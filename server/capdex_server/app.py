@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import anyio
@@ -21,24 +21,37 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from capdex_engine import __version__
 from capdex_engine.errors import CapdexError
 from capdex_server.agent import build_server
-from capdex_server.callers import Callers
+from capdex_server.callers import EXECUTE_SCOPE, Callers
 from capdex_server.config import Settings
 from capdex_server.live import Live
-from capdex_server.middleware import HostGuard, LoopbackOnly, ScopeGuard, WholeRequest, scope_of_call
-from capdex_server.rest import build_router, on_error, on_http_error, on_invalid
+from capdex_server.logs import get_logger
+from capdex_server.middleware import (
+    HostGuard,
+    LoopbackOnly,
+    OneToken,
+    ScopeGuard,
+    WholeRequest,
+    scope_of_call,
+)
+from capdex_server.rest import InsufficientScope, build_router, on_error, on_http_error, on_invalid
 from capdex_server.service import Service
 from capdex_server.tools import TOOL_SCOPES, tools_for
+from capdex_server.trails import open_trails
 from capdex_server.watch import keep_current
+
+_log = get_logger(__name__)
 
 
 def create_app(live: Live, settings: Settings) -> FastAPI:
     """Return the application; it builds its first catalog once it has started, and keeps it current.
 
     Raises:
-        ConfigurationError: No caller is configured and the host is not loopback.
+        ConfigurationError: No caller is configured and the host is not loopback; a trail cannot be written.
     """
     callers = Callers(settings)
-    service = Service(live, settings)
+    service = Service(live, settings, open_trails(settings))
+    for caller, when in callers.expiring():
+        _log.warning("token.expires", caller=caller, when=when)
     # Host and Origin are checked for every route by HostGuard, not by mcp's own settings.
     manager = StreamableHTTPSessionManager(
         build_server(service, callers.current),
@@ -83,15 +96,25 @@ def _add_agent(
 ) -> None:
     endpoint: ASGIApp = AgentEndpoint(StreamableHTTPASGIApp(manager), service, callers)
     if callers.anonymous is None:
-        endpoint = RequireAuthMiddleware(ScopeGuard(endpoint, scope_of_call(TOOL_SCOPES)), [])
+        endpoint = ScopeGuard(endpoint, scope_of_call(TOOL_SCOPES), _refused(service, callers))
+        endpoint = RequireAuthMiddleware(endpoint, [])
     for path in ("/mcp/agent", "/mcp/agent/"):
         app.router.routes.append(Route(path, endpoint=endpoint, methods=["GET", "POST"]))
+
+
+def _refused(service: Service, callers: Callers) -> Callable[[str], Awaitable[None]]:
+    async def refused(scope: str) -> None:
+        if scope == EXECUTE_SCOPE:
+            await service.trails.audit.refused(callers.current(), InsufficientScope.code)
+
+    return refused
 
 
 def _add_middleware(app: FastAPI, callers: Callers, settings: Settings) -> None:
     """Add from the inside out."""
     app.add_middleware(AuthContextMiddleware)
     app.add_middleware(AuthenticationMiddleware, backend=BearerAuthBackend(callers))
+    app.add_middleware(OneToken)
     app.add_middleware(WholeRequest, max_bytes=settings.limits.max_request_bytes)
     own = f"[{settings.host}]" if ":" in settings.host else settings.host
     app.add_middleware(HostGuard, hosts=(own, *settings.allowed_hosts), origins=settings.allowed_origins)

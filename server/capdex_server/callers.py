@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from capdex_engine.errors import ConfigurationError
 from capdex_server.config import CallerConfig, RuleConfig, Settings
+from capdex_server.config_trails import TokenConfig
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import AccessToken
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 SEARCH_SCOPE: Final = "search"
 EXECUTE_SCOPE: Final = "execute"
 ALL_SCOPES: Final = frozenset({SEARCH_SCOPE, EXECUTE_SCOPE})
+EXPIRES_SOON: Final = timedelta(days=7)
+"""How long before its end a token is warned of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +49,27 @@ LOCAL: Final = Caller("local", "local", ALL_SCOPES, allow=(RuleConfig(),))
 class Callers:
     """The configured callers; an mcp ``TokenVerifier``.
 
+    Args:
+        settings: With the callers.
+        now: The time, with a zone, for tokens that expire.
+
     Raises:
         ConfigurationError: No caller is configured and the host to serve on is not loopback.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         if not settings.callers and not is_loopback(settings.host):
             raise ConfigurationError(
                 f"host: {settings.host} can be reached from other machines, and no caller is configured. "
                 "Serve on 127.0.0.1, or add a [[callers]] table with a token_sha256."
             )
-        self._by_hash: Sequence[tuple[bytes, Caller]] = [
-            (bytes.fromhex(config.token_sha256), _caller(config)) for config in settings.callers
+        self._now = now
+        self._by_hash: Sequence[tuple[bytes, TokenConfig, Caller]] = [
+            (bytes.fromhex(token.sha256), token, _caller(config))
+            for config in settings.callers
+            for token in _tokens(config)
         ]
-        self._by_name = {caller.name: caller for _, caller in self._by_hash}
+        self._by_name = {caller.name: caller for _, _, caller in self._by_hash}
 
     @property
     def anonymous(self) -> Caller | None:
@@ -66,13 +77,20 @@ class Callers:
         return None if self._by_hash else LOCAL
 
     def authenticate(self, token: str) -> Caller | None:
-        """Return the token's caller, or None. Takes the same time for every token of one length."""
+        """Return a valid token's caller, or None. Takes the same time for every token of one length."""
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
-        found = None
-        for expected, caller in self._by_hash:
-            if hmac.compare_digest(expected, digest):
+        now, found = self._now(), None
+        for expected, config, caller in self._by_hash:
+            valid = config.valid(now)
+            if hmac.compare_digest(expected, digest) & valid:
                 found = caller
         return found
+
+    def expiring(self, within: timedelta = EXPIRES_SOON) -> Iterator[tuple[str, str]]:
+        """Yield ``(caller, when)`` for each token that is expired or will be within a time."""
+        for _, token, caller in self._by_hash:
+            if token.expires is not None and not token.valid(self._now() + within):
+                yield caller.name, token.expires.astimezone(UTC).isoformat(timespec="seconds")
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return mcp's view of the token's caller; the token itself is not kept in it."""
@@ -111,6 +129,12 @@ def is_loopback(host: str | None) -> bool:
         return False
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return (mapped or address).is_loopback
+
+
+def _tokens(config: CallerConfig) -> Iterator[TokenConfig]:
+    """Yield a caller's tokens, each with its own end."""
+    for token in config.token_sha256:
+        yield token if token.expires else token.model_copy(update={"expires": config.expires})
 
 
 def _caller(config: CallerConfig) -> Caller:

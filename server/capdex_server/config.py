@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import platformdirs
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 from pydantic_settings.sources.utils import parse_env_vars
@@ -23,6 +23,8 @@ from pydantic_settings.sources.utils import parse_env_vars
 from capdex_engine.errors import ConfigurationError
 from capdex_server.addresses import origin_of
 from capdex_server.config_errors import configuration_error
+from capdex_server.config_trails import AuditConfig, Moment, QueryLogConfig, Tokens
+from capdex_server.config_trails import Table as _Table
 
 MIB: Final = 1024 * 1024
 DOCUMENT_ENDINGS: Final = frozenset({".json", ".yaml", ".yml"})
@@ -31,13 +33,6 @@ DOCUMENT_ENDINGS: Final = frozenset({".json", ".yaml", ".yml"})
 def _listed(value: object) -> object:
     """Let one glob stand where a list of globs may."""
     return [value] if isinstance(value, str) else value
-
-
-def _token_hash(value: str) -> str:
-    digest = value.removeprefix("sha256:").lower()
-    if not re.fullmatch(r"[0-9a-f]{64}", digest):
-        raise ValueError("must be the SHA-256 of the token: 64 hexadecimal digits")
-    return digest
 
 
 def _upper(globs: tuple[str, ...]) -> tuple[str, ...]:
@@ -64,12 +59,6 @@ Interval = Annotated[Annotated[float, Field(ge=1, le=30 * 86400)] | None, Before
 def default_cache() -> Path:
     """Return this user's cache folder for capdex."""
     return Path(platformdirs.user_cache_dir("capdex"))
-
-
-class _Table(BaseModel):
-    """A table of the file: unknown keys are errors, and no value is echoed in a message."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, populate_by_name=True)
 
 
 class Limits(_Table):
@@ -244,8 +233,11 @@ class CallerConfig(_Table):
     """Unique; stands in logs."""
     tenant: str = Field(min_length=1, max_length=100)
     """Whose quotas and credentials are used."""
-    token_sha256: Annotated[str, AfterValidator(_token_hash)]
-    """SHA-256 of the token in hexadecimal: ``printf %s TOKEN | sha256sum``."""
+    token_sha256: Tokens
+    """SHA-256 of the token in hexadecimal (``capdex token new`` prints it), or a list of several that are
+    valid at once, each alone or as ``{ sha256 = "…", expires = 2026-12-31T00:00:00Z }``."""
+    expires: Moment | None = None
+    """When the tokens cease to be valid, save those that say it themselves."""
     scopes: frozenset[Literal["search", "execute"]] = frozenset({"search", "execute"})
     """The tools it may use."""
     allow: tuple[RuleConfig, ...] = ()
@@ -286,6 +278,10 @@ class Settings(BaseSettings):
     """Times and sizes of reading documents."""
     reload: ReloadConfig = ReloadConfig()
     """Watching files and polling URLs."""
+    audit: AuditConfig = AuditConfig()
+    """The trail of what was called."""
+    query_log: QueryLogConfig = QueryLogConfig()
+    """What was searched for; off without a path."""
     sources: dict[str, SourceConfig] = Field(default_factory=dict)
     """Name -> API."""
     callers: tuple[CallerConfig, ...] = ()
@@ -433,6 +429,8 @@ def _anchored(settings: Settings, folder: Path) -> Settings:
     update: dict[str, Any] = {
         "cache": folder / settings.cache.expanduser(),
         "model": folder / settings.model.expanduser() if settings.model else None,
+        "audit": settings.audit.anchored(folder),
+        "query_log": settings.query_log.anchored(folder),
         "sources": {name: _anchored_source(source, folder) for name, source in settings.sources.items()},
     }
     return settings.model_copy(update=update)
@@ -463,7 +461,7 @@ def _check(settings: Settings, origin: str) -> None:
     """Check what one field alone cannot show."""
     _check_sources(settings.sources, origin)
     names = [caller.name for caller in settings.callers]
-    hashes = [caller.token_sha256 for caller in settings.callers]
+    hashes = [token.sha256 for caller in settings.callers for token in caller.token_sha256]
     for key, values in (("name", names), ("token_sha256", hashes)):
         if len(set(values)) < len(values):
             raise ConfigurationError(f"{origin}: callers: two callers have the same {key}.")

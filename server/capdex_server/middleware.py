@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import anyio
 from starlette.datastructures import Headers
@@ -17,6 +17,7 @@ from capdex_server.callers import is_loopback
 LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 Wanted = Callable[[bytes], str | None]
 """Request body -> the scope that it needs, or None."""
+Refused = Callable[[str], Awaitable[None]]
 
 
 class LoopbackOnly:
@@ -53,22 +54,38 @@ class HostGuard:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         headers = Headers(scope=scope)
-        hosts, origin = headers.getlist("host"), headers.get("origin")
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or not self._serves(hosts[0]):
             text = "This Host is not served here. Its operator can add it to allowed_hosts."
             return await refusal(421, "misdirected_request", text)(scope, receive, send)
-        if origin is not None and not self._trusts(origin, hosts[0]):
+        if not all(self._trusts(origin, hosts[0]) for origin in origins):
             text = "Pages of this origin may not call. The operator can add it to allowed_origins."
             return await refusal(403, "forbidden", text)(scope, receive, send)
         await self._app(scope, receive, send)
 
     def _serves(self, host: str) -> bool:
         host = host.lower()
-        name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+        name = re.sub(r":[0-9]*\Z", "", host)
         return host in self._hosts or name in self._hosts
 
     def _trusts(self, origin: str, host: str) -> bool:
-        return origin.lower() in self._origins or urlsplit(origin).netloc.lower() == host.lower()
+        own = {f"{scheme}://{host.lower()}" for scheme in ("http", "https")}
+        return origin.lower() in self._origins or origin.lower() in own
+
+
+class OneToken:
+    """Takes a request with several Authorization headers for one without: parsers differ in which counts."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on."""
+        headers = scope.get("headers", ())
+        if sum(name.lower() == b"authorization" for name, _ in headers) > 1:
+            kept = [(name, value) for name, value in headers if name.lower() != b"authorization"]
+            scope = {**scope, "headers": kept}
+        await self._app(scope, receive, send)
 
 
 class WholeRequest:
@@ -148,11 +165,18 @@ class _Exchange:
 
 
 class ScopeGuard:
-    """Answers 403 when the token's scopes do not cover what the request's body asks for."""
+    """Answers 403 when the token's scopes do not cover what the request's body asks for.
 
-    def __init__(self, app: ASGIApp, wanted: Wanted) -> None:
+    Args:
+        app: What follows.
+        wanted: What finds the scope that a request needs.
+        refused: Told of the scope that was missing.
+    """
+
+    def __init__(self, app: ASGIApp, wanted: Wanted, refused: Refused | None = None) -> None:
         self._app = app
         self._wanted = wanted
+        self._refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on a request whose body is one message (see :class:`WholeRequest`)."""
@@ -161,6 +185,8 @@ class ScopeGuard:
         needed = self._wanted(message.get("body", b""))
         if not granted or (needed is not None and needed not in granted):
             needed = needed or "search"
+            if self._refused is not None:
+                await self._refused(needed)
             response = refusal(403, "insufficient_scope", f"Your token lacks the scope {needed!r}.")
             response.headers["WWW-Authenticate"] = f'Bearer error="insufficient_scope", scope="{needed}"'
             return await response(scope, receive, send)

@@ -18,6 +18,7 @@ from capdex_engine.call.issues import issue
 from capdex_engine.call.tool import EXECUTE_INPUT
 from capdex_engine.errors import CapdexError, InvalidRequest
 from capdex_engine.rank.tool import SEARCH_INPUT
+from capdex_server.audit import Audit
 from capdex_server.callers import EXECUTE_SCOPE, SEARCH_SCOPE, Caller, Callers
 from capdex_server.service import Service
 from capdex_server.tools import EXECUTE_OUTPUT, SEARCH_OUTPUT
@@ -113,7 +114,7 @@ def build_router(service: Service, callers: Callers) -> APIRouter:
     """Return the routes; every input schema is the tools' own."""
     router = APIRouter()
     searcher = Depends(_with_scope(callers, SEARCH_SCOPE))
-    executor = Depends(_with_scope(callers, EXECUTE_SCOPE))
+    executor = Depends(_with_scope(callers, EXECUTE_SCOPE, service.trails.audit))
 
     @router.post(
         "/search",
@@ -131,7 +132,12 @@ def build_router(service: Service, callers: Callers) -> APIRouter:
         openapi_extra=_body(EXECUTE_INPUT),
     )
     async def execute(request: Request, caller: Caller = executor) -> Response:
-        return JsonAnswer(await service.execute(caller, await _input(request)))
+        try:
+            arguments = await _input(request)
+        except InvalidRequest as error:
+            await service.trails.audit.refused(caller, error.code)
+            raise
+        return JsonAnswer(await service.execute(caller, arguments))
 
     @router.get(
         "/capabilities/{name:path}",
@@ -219,12 +225,16 @@ def _known(request: Request, callers: Callers) -> Caller | None:
     return None
 
 
-def _with_scope(callers: Callers, scope: str) -> Callable[[Request], Awaitable[Caller]]:
+def _with_scope(
+    callers: Callers, scope: str, audit: Audit | None = None
+) -> Callable[[Request], Awaitable[Caller]]:
     async def caller(request: Request) -> Caller:
         known = _known(request, callers)
         if known is None:
             raise Unauthorized
         if scope not in known.scopes:
+            if audit is not None:
+                await audit.refused(known, InsufficientScope.code)
             raise InsufficientScope(scope)
         return known
 
@@ -233,12 +243,12 @@ def _with_scope(callers: Callers, scope: str) -> Callable[[Request], Awaitable[C
 
 def _readiness(service: Service, caller: Caller | None) -> Readiness:
     """Return the state, with reasons for the sources that the caller may know of."""
-    live = service.live
-    troubled = bool(live.problems) or live.failure is not None
+    live, audit = service.live, service.trails.audit
+    troubled = bool(live.problems) or live.failure is not None or audit.problem is not None
     if live.ready:
         status: Literal["ok", "degraded", "starting", "failed"] = "degraded" if troubled else "ok"
     else:
-        status = "failed" if troubled else "starting"
+        status = "failed" if live.problems or live.failure else "starting"
     if caller is None:
         return Readiness(status=status)
     reasons = {
@@ -248,6 +258,8 @@ def _readiness(service: Service, caller: Caller | None) -> Readiness:
     }
     if live.failure:
         reasons["catalog"] = live.failure
+    if audit.problem:
+        reasons["audit"] = audit.problem
     snapshot = live.current if live.ready else None
     return Readiness(
         status=status,

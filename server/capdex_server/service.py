@@ -26,11 +26,13 @@ from capdex_engine.operation import Availability, Operation
 from capdex_engine.rank import SearchResult
 from capdex_engine.rank.answer import EXACT_BYTES, build_answer
 from capdex_engine.rank.searcher import HINT_NOTHING, WHOLE
+from capdex_server.audit import Entry
 from capdex_server.callers import Caller
 from capdex_server.config import Settings
 from capdex_server.live import Live, NotReady, Snapshot, SourceSummary
 from capdex_server.logs import get_logger
 from capdex_server.policy import Policy
+from capdex_server.trails import Trails
 from capdex_server.validation import Search, read_search
 
 FIRST_CATALOG_WAIT: Final = 20.0
@@ -42,9 +44,10 @@ _log = get_logger(__name__)
 class Service:
     """Serves all callers over whatever snapshot is current when a request starts."""
 
-    def __init__(self, live: Live, settings: Settings) -> None:
+    def __init__(self, live: Live, settings: Settings, trails: Trails | None = None) -> None:
         self.live = live
         self.policy = Policy(read_only=settings.read_only)
+        self.trails = trails or Trails()
         self._limits = settings.limits
         self._limiter: anyio.CapacityLimiter | None = None
 
@@ -68,7 +71,8 @@ class Service:
         Raises:
             CapdexError: As an error object of SPEC section 4.
         """
-        return await safely(self._execute(caller, arguments))
+        entry = self.trails.audit.entry(caller, arguments)
+        return await safely(entry.around(self._execute(caller, arguments, entry)))
 
     async def capability(self, caller: Caller, name: str) -> dict[str, Any]:
         """Return everything about one capability, the response schemas included.
@@ -96,6 +100,7 @@ class Service:
         answer = await anyio.to_thread.run_sync(
             self._ranked, snapshot, caller, wanted, explain, limiter=self._limiter, abandon_on_cancel=True
         )
+        await self.trails.queries.searched(caller, wanted.query, answer)
         _log.info("search", caller=caller.name, matches=len(answer["matches"]), revision=snapshot.revision)
         return answer
 
@@ -120,15 +125,19 @@ class Service:
         hint = f"Nothing fits this {' and '.join(wanted.filters)}. Sources you may use: {names}."
         return {"matches": [], "hint": hint, "revision": snapshot.revision}
 
-    async def _execute(self, caller: Caller, arguments: object) -> dict[str, Any]:
+    async def _execute(self, caller: Caller, arguments: object, entry: Entry) -> dict[str, Any]:
         if not isinstance(arguments, Mapping):
             raise InvalidRequest("The input of execute_capability must be an object with a name.")
         snapshot = await self._snapshot()
+        entry.look_up(snapshot.catalog.get)
         result = await snapshot.executor.execute(
             arguments,
+            before_send=entry.started,
             allows=snapshot.allows(caller, self.policy),
             credentials=snapshot.credentials_of(caller),
         )
+        if entry.operation is not None:
+            await self.trails.queries.executed(caller, entry.operation.name, result)
         _log.info(
             "execute",
             caller=caller.name,

@@ -10,6 +10,7 @@ from capdex_server.callers import LOCAL
 from capdex_server.config import Settings
 from capdex_server.live import Live
 from capdex_server.service import Service
+from capdex_server.trails import open_trails
 from capdex_server.watch import keep_current
 
 
@@ -19,8 +20,12 @@ async def serve_stdio(live: Live, settings: Settings) -> None:
     The first catalog is built while the session opens; requests that need
     it wait a while for it.
     Standard output belongs to the protocol: logs go to standard error.
+
+    Raises:
+        ConfigurationError: The audit trail is to go to standard output, or to a file that cannot be written.
     """
-    server = build_server(Service(live, settings), lambda: LOCAL)
+    trails = open_trails(settings, stdout=False)
+    server = build_server(Service(live, settings, trails), lambda: LOCAL)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(keep_current, live, settings)
         async with stdio_server() as (read, write):

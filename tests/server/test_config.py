@@ -71,7 +71,7 @@ def test_everything_in_a_file_is_read(tmp_path):
     assert shop.credentials["key"].file == tmp_path / "key"
     assert shop.security == ({"key": ()}, {})
     assert shop.security_schemes["key"].location == "header"
-    assert settings.callers[0].token_sha256 == HASH
+    assert [token.sha256 for token in settings.callers[0].token_sha256] == [HASH]
     assert settings.callers[0].allow[0].read_only is True
     assert settings.allowed_hosts == ("capdex.example",)
 

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 import capdex_engine
-from capdex_server.cli import call, catalog, demo, difference, models, search, serve
+from capdex_server.cli import audit, call, catalog, demo, difference, models, search, serve, token
 
 app = typer.Typer(
     name="capdex",
@@ -23,17 +23,21 @@ app = typer.Typer(
 )
 catalog_app = typer.Typer(help="Read API descriptions.", no_args_is_help=True)
 models_app = typer.Typer(help="The encoder that models.lock pins.", no_args_is_help=True)
+token_app = typer.Typer(help="Tokens for callers.", no_args_is_help=True)
 
 app.command("search")(search.search)
 app.command("call")(call.call)
 app.command("serve")(serve.serve)
 app.command("stdio")(serve.stdio)
 app.command("demo")(demo.demo)
+app.command("audit")(audit.audit)
 catalog_app.command("list")(catalog.list_operations)
 catalog_app.command("check")(catalog.check)
 catalog_app.command("diff")(difference.diff)
 models_app.command("verify")(models.verify)
 models_app.command("path")(models.path)
+token_app.command("new")(token.new)
+app.add_typer(token_app, name="token")
 app.add_typer(catalog_app, name="catalog")
 app.add_typer(models_app, name="models")
 for command in entry_points(group="capdex.commands"):

@@ -35,13 +35,16 @@ def demo(
 
         from capdex_server.app import create_app
         from capdex_server.cli.serving import live_of
+        from capdex_server.config_trails import AuditConfig
         from capdex_server.demo import run_in_thread
         from capdex_server.logs import configure_logs
 
         configure_logs(quiet=True)
         started = time.monotonic()
         progress("starting the server on the embedded workforce API")
-        with run_in_thread(create_app(live_of(run), run.settings), port=run.settings.port) as url:
+        # Standard output is for what is shown.
+        settings = run.settings.model_copy(update={"audit": AuditConfig(to="off")})
+        with run_in_thread(create_app(live_of(run), settings), port=run.settings.port) as url:
             if not anyio.run(show, url):
                 raise typer.Exit(1)
             seconds = time.monotonic() - started
