@@ -26,7 +26,8 @@ Data = Annotated[
 Sets = Annotated[
     str,
     typer.Option(
-        help="Groups (golden, golden-merged, public, merged), single sets, folders; comma-separated."
+        help="Groups (golden, golden-merged, public, merged), single sets, folders, query logs; "
+        "comma-separated."
     ),
 ]
 MeasureName = Annotated[str, typer.Option(help="Such as nDCG@10, hit@5, MRR@10, recall@5.")]
@@ -78,6 +79,10 @@ def quality(
     sets: Sets = "golden",
     systems: Annotated[str, typer.Option(help="Comma-separated; default: all of our own.")] = "",
     data: Data = None,
+    spec: Annotated[
+        list[Path] | None,
+        typer.Option(exists=True, help="API document of a query log among the sets; repeatable."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for results, runs and tables.")] = None,
     limit_seconds: Limit = 600.0,
     check: Annotated[
@@ -100,7 +105,14 @@ def quality(
             raise typer.Exit(0 if passed else 1)
         chosen = _names(systems)
         page = run_quality(
-            _names(sets), chosen, data, out, limit_seconds=limit_seconds, baseline=write_baseline, say=_say
+            _names(sets),
+            chosen,
+            data,
+            out,
+            limit_seconds=limit_seconds,
+            baseline=write_baseline,
+            say=_say,
+            specs=spec or [],
         )
     typer.echo(page)
 

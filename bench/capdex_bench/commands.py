@@ -156,9 +156,10 @@ def make_suite(
     return Suite(results, manifest)
 
 
-def _sets(names: Sequence[str], data: Path | None) -> tuple[QuerySet, ...]:
-    folder = Path() if WITHOUT_DATA.issuperset(names) else data_folder(data)
-    return load_sets(names, folder, cache=cache_folder())
+def _sets(names: Sequence[str], data: Path | None, specs: Sequence[Path] = ()) -> tuple[QuerySet, ...]:
+    needed = [name for name in names if name not in WITHOUT_DATA and not Path(name).is_file()]
+    folder = data_folder(data) if needed else Path()
+    return load_sets(names, folder, cache=cache_folder(), specs=specs)
 
 
 def _write_suite(out: Path, suite: Suite, page: str) -> None:
@@ -176,13 +177,16 @@ def run_quality(
     limit_seconds: float,
     baseline: Path | None,
     say: Say,
+    specs: Sequence[Path] = (),
 ) -> str:
     """Run the suite, write what was asked for, and return the Markdown page."""
     chosen = list(systems or SYSTEMS)
     if baseline is not None and PRODUCTION not in chosen:
         raise ConfigurationError(f"a baseline is made of {PRODUCTION}: add it to --systems")
     command = f"capdex bench quality --sets {','.join(sets)} --systems {','.join(chosen)}"
-    suite = make_suite(_sets(sets, data), chosen, command=command, say=say, limit_seconds=limit_seconds)
+    suite = make_suite(
+        _sets(sets, data, specs), chosen, command=command, say=say, limit_seconds=limit_seconds
+    )
     page = markdown(suite)
     if out is not None:
         _writing(lambda: _write_suite(out, suite, page), out)

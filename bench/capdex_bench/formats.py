@@ -62,6 +62,17 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, row
 
 
+def read_sound_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file whose lines may be torn."""
+    for _, line in _lines(path):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict):
+            yield row
+
+
 def _text(row: Mapping[str, Any], field: str, path: Path, number: int) -> str:
     value = row.get(field)
     if not isinstance(value, str | int) or value == "":

@@ -24,7 +24,7 @@ from capdex_engine.errors import DocumentError
 from capdex_engine.operation import Operation
 
 from .documents import GOLDEN, read_manifest
-from .formats import Query, read_catalog, read_qrels, read_queries, read_rows, unique_name
+from .formats import Query, read_catalog, read_qrels, read_queries, read_sound_rows, unique_name
 from .probes import probe_operations, probes
 
 Qrels = Mapping[str, Mapping[str, int]]
@@ -169,20 +169,49 @@ def public_sets(data: Path) -> tuple[QuerySet, ...]:
 
 
 def query_log(path: Path, operations: Sequence[Operation], *, name: str = "log") -> QuerySet:
-    """Read a query log: rows ``{"query", "executed"?, ...}``, the capability that was then executed.
+    """Read a query log with its rotated files: rows ``{"query", "executed"?, ...}``.
 
     What was executed after a search is taken for its answer, with grade 2. Rows without one, or
-    whose capability is no longer in the catalog, say nothing about ranking and are left out.
+    whose capability is no longer in the catalog, say nothing about ranking and are left out; so are
+    lines that a server which was killed left torn.
+
+    Raises:
+        DocumentError: There is no such file.
     """
     keys = {operation.name: operation.key for operation in operations}
     labels: dict[str, dict[str, int]] = {}
-    for _, row in read_rows(path):
+    files = _rotated(path)
+    for row in (row for file in files for row in read_sound_rows(file)):
         key = keys.get(str(row.get("executed") or row.get("capability") or ""))
         if key and row.get("query"):
             labels.setdefault(str(row["query"]), {})[key] = 2
     queries = tuple(Query(f"{name}-{number}", text) for number, text in enumerate(labels, start=1))
     qrels = {query.id: labels[query.text] for query in queries}
-    return QuerySet(name=name, queries=queries, qrels=qrels, operations=tuple(operations), files=(path,))
+    return QuerySet(name=name, queries=queries, qrels=qrels, operations=tuple(operations), files=files)
+
+
+def log_set(path: Path, specs: Sequence[Path], cache: Path | None = None) -> QuerySet:
+    """Return the set of a server's query log over the documents that it serves.
+
+    Raises:
+        DocumentError: No document is named or one cannot be read, or none of them has what was executed.
+    """
+    if not specs:
+        raise DocumentError(f"{path.name} is a query log: name the documents that were served with --spec")
+    found = query_log(path, load_documents(specs, cache), name=path.stem)
+    if not found.queries:
+        raise DocumentError(
+            f"{path.name} has no search after which a capability of these documents was executed",
+            location=str(path),
+        )
+    return found
+
+
+def _rotated(path: Path) -> tuple[Path, ...]:
+    """Return a log's files, the oldest first: FILE.2, FILE.1, FILE."""
+    numbers = (one.name.removeprefix(f"{path.name}.") for one in path.parent.glob(f"{path.name}.*"))
+    older = sorted((int(number) for number in numbers if number.isdecimal()), reverse=True)
+    return (*(path.with_name(f"{path.name}.{number}") for number in older), path)
 
 
 def merge(sets: Sequence[QuerySet], *, cache: Path | None = None, name: str = "merged") -> QuerySet:
@@ -244,22 +273,24 @@ _GUARDS: Final[Mapping[str, Callable[[Path], QuerySet]]] = {
 """Sets that no figure of quality includes, by the names they are asked for."""
 
 
-def load_sets(groups: Sequence[str], data: Path, *, cache: Path | None = None) -> tuple[QuerySet, ...]:
+def load_sets(
+    groups: Sequence[str], data: Path, *, cache: Path | None = None, specs: Sequence[Path] = ()
+) -> tuple[QuerySet, ...]:
     """Return the sets of the named groups, or single sets: ``golden``, ``public``, ``box``.
 
-    A name may also be a folder in the public or BEIR format.
+    A name may also be a folder in the public or BEIR format, or a query log over ``specs``.
 
     Raises:
-        DocumentError: For a name that is neither a group, a set, nor a folder.
+        DocumentError: For a name that is neither a group, a set, a folder, nor a query log.
     """
     sets: dict[str, QuerySet] = {}
     for name in groups:
-        for one in _named(name, data, cache):
+        for one in _named(name, data, cache, specs):
             sets.setdefault(one.name, one)
     return tuple(sets.values())
 
 
-def _named(name: str, data: Path, cache: Path | None) -> tuple[QuerySet, ...]:
+def _named(name: str, data: Path, cache: Path | None, specs: Sequence[Path]) -> tuple[QuerySet, ...]:
     if name == "golden":
         return golden_sets(data)
     if name == GOLDEN_MERGED:
@@ -274,7 +305,11 @@ def _named(name: str, data: Path, cache: Path | None) -> tuple[QuerySet, ...]:
         return (golden_set(name, data),)
     if Path(name).is_dir():
         return (read_folder(Path(name)),)
+    if Path(name).is_file():
+        return (log_set(Path(name), specs, cache),)
     found = tuple(one for one in public_sets(data) if one.name == name)
     if not found:
-        raise DocumentError(f"{name!r} is no group ({', '.join(GROUPS)}), no set, and no folder")
+        raise DocumentError(
+            f"{name!r} is no group ({', '.join(GROUPS)}), no set, no folder, and no query log"
+        )
     return found

@@ -162,6 +162,29 @@ def test_a_query_log_becomes_a_set_of_what_was_executed(tmp_path):
     assert found.grades(query) == {"cancelOrder": 2, "getInvoice": 2}
 
 
+def test_a_query_log_is_read_with_its_rotated_files_and_without_torn_lines(tmp_path):
+    path = tmp_path / "log.jsonl"
+    for name, query in (("log.jsonl.10", "oldest"), ("log.jsonl.2", "older"), ("log.jsonl", "newest")):
+        write_jsonl(tmp_path / name, [{"query": query, "executed": "cancelOrder"}])
+    with path.open("a") as log:
+        log.write('{"query": "torn", "exec\n7\n')
+    found = query_log(path, OPERATIONS)
+    assert [query.text for query in found.queries] == ["oldest", "older", "newest"]
+    assert len(found.files) == 3
+
+
+def test_a_query_log_is_a_set_over_the_documents_that_were_served(tmp_path):
+    path = write_jsonl(tmp_path / "log.jsonl", [{"query": "show it", "executed": "list"}])
+    document = document_set(tmp_path, "api", {}, "/a").documents[0]
+    (found,) = load_sets([str(path)], tmp_path, specs=[document])
+    assert found.grades(found.queries[0]) == {"GET /a": 2}
+    with pytest.raises(DocumentError, match="--spec"):
+        load_sets([str(path)], tmp_path)
+    write_jsonl(path, [{"query": "show it", "executed": "gone"}])
+    with pytest.raises(DocumentError, match="executed"):
+        load_sets([str(path)], tmp_path, specs=[document])
+
+
 def test_merging_keeps_every_label_and_shares_what_sets_share():
     one = query_set({"1": {"listOrders": 2}}, name="one")
     two = query_set({"1": {"getInvoice": 2}, "2": {}}, name="two")
