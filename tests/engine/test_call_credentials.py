@@ -101,6 +101,9 @@ def test_the_caller_cannot_set_what_carries_a_credential():
     cookie = secured(("kc",), parameters=(parameter("Cookie", "header"),))
     shown = sent(cookie, headerParams={"Cookie": "sid=mine; x=1"})
     assert shown["headers"]["Cookie"] == "x=1; sid=K3%20%3B"
+    for spelling in ("sid =mine", "sid\t=mine", '"sid"=mine', "s%69d=mine"):
+        shown = sent(cookie, headerParams={"Cookie": f"x=1; {spelling}"})
+        assert shown["headers"]["Cookie"] == "x=1; sid=K3%20%3B"
 
 
 def test_an_exploded_object_cannot_smuggle_a_credential_parameter():

@@ -119,7 +119,8 @@ def _pair_name(placement: Placement) -> str:
 
 def _without(pairs: Iterable[str], placements: Sequence[Placement], location: str) -> list[str]:
     names = {each.name for each in placements if each.location == location}
-    return [pair for pair in pairs if unquote(pair.partition("=")[0]) not in names]
+    # Servers read names without the blanks and quotes around them.
+    return [pair for pair in pairs if unquote(pair.partition("=")[0]).strip(' \t"') not in names]
 
 
 def _target(template: str, details: OperationDetails, arguments: Arguments, issues: list[Issue]) -> Target:

@@ -74,14 +74,11 @@ def ignored(details: OperationDetails, location: Location, name: str) -> bool:
     """Tell whether a parameter is not the caller's to set."""
     if location == "header" and name.lower() in IGNORED_HEADERS:
         return True
-    named = {scheme for requirement in details.security for scheme in requirement}
-    schemes = (scheme for key, scheme in details.security_schemes.items() if key in named)
-    keys = [scheme for scheme in schemes if scheme.kind == "apiKey"]
-    if location == "header" and name.lower() == "cookie" and any(key.location == "cookie" for key in keys):
-        # It could bring a second cookie of the credential's name, and servers differ in which counts.
-        return True
+    schemes = {scheme for requirement in details.security for scheme in requirement}
     return any(
-        key.location == location and _same_name(location, key.parameter_name or "", name) for key in keys
+        scheme.location == location and _same_name(location, scheme.parameter_name or "", name)
+        for key, scheme in details.security_schemes.items()
+        if key in schemes and scheme.kind == "apiKey"
     )
 
 
