@@ -33,8 +33,10 @@ from capdex_server.middleware import (
     WholeRequest,
     scope_of_call,
 )
+from capdex_server.quotas import Quotas
 from capdex_server.rest import InsufficientScope, build_router, on_error, on_http_error, on_invalid
 from capdex_server.service import Service
+from capdex_server.shedding import Shedding
 from capdex_server.tools import TOOL_SCOPES, tools_for
 from capdex_server.trails import open_trails
 from capdex_server.watch import keep_current
@@ -42,14 +44,25 @@ from capdex_server.watch import keep_current
 _log = get_logger(__name__)
 
 
-def create_app(live: Live, settings: Settings) -> FastAPI:
+def create_app(live: Live, settings: Settings, *, quotas: Quotas | None = None) -> FastAPI:
     """Return the application; it builds its first catalog once it has started, and keeps it current.
 
+    Args:
+        live: The holder of the catalog.
+        settings: The configuration.
+        quotas: Counted with; those of the settings, unless their backend needs the environment.
+
     Raises:
-        ConfigurationError: No caller is configured and the host is not loopback; a trail cannot be written.
+        ConfigurationError: No caller is configured and the host is not loopback; a trail cannot be written; or
+            a quota's backend lacks something.
     """
     callers = Callers(settings)
-    service = Service(live, settings, open_trails(settings))
+    service = Service(
+        live,
+        settings,
+        trails=open_trails(settings),
+        quotas=quotas or Quotas.from_settings(settings.quotas, {}),
+    )
     for caller, when in callers.expiring():
         _log.warning("token.expires", caller=caller, when=when)
     # Host and Origin are checked for every route by HostGuard, not by mcp's own settings.
@@ -63,7 +76,7 @@ def create_app(live: Live, settings: Settings) -> FastAPI:
         title="capdex",
         version=__version__,
         description="Find API operations by what you want to do, and call them.",
-        lifespan=_lifespan(live, settings, manager),
+        lifespan=_lifespan(live, settings, manager, service.quotas),
         redirect_slashes=False,
         # FastAPI's own pages load scripts from other hosts.
         docs_url=None,
@@ -79,7 +92,7 @@ def create_app(live: Live, settings: Settings) -> FastAPI:
 
 
 def _lifespan(
-    live: Live, settings: Settings, manager: StreamableHTTPSessionManager
+    live: Live, settings: Settings, manager: StreamableHTTPSessionManager, quotas: Quotas
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -87,6 +100,7 @@ def _lifespan(
             tasks.start_soon(keep_current, live, settings)
             yield
             tasks.cancel_scope.cancel()
+        await quotas.aclose()
 
     return lifespan
 
@@ -116,6 +130,7 @@ def _add_middleware(app: FastAPI, callers: Callers, settings: Settings) -> None:
     app.add_middleware(AuthenticationMiddleware, backend=BearerAuthBackend(callers))
     app.add_middleware(OneToken)
     app.add_middleware(WholeRequest, max_bytes=settings.limits.max_request_bytes)
+    app.add_middleware(Shedding, max_in_flight=settings.limits.max_in_flight)
     own = f"[{settings.host}]" if ":" in settings.host else settings.host
     app.add_middleware(HostGuard, hosts=(own, *settings.allowed_hosts), origins=settings.allowed_origins)
     if callers.anonymous is not None:

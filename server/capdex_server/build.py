@@ -397,7 +397,11 @@ class Builder:
             loaded.owners,
             loaded.skipped,
             remarks_on(catalog, loaded.owners, secrets.schemes()),
-            tuple(idle_rules(self.settings.callers, everything, aliases, failures)),
+            tuple(
+                idle_rules(
+                    self.settings.callers, everything, aliases, failures, self.settings.quotas.capability
+                )
+            ),
             loaded.tenants,
         )
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from capdex_engine.errors import ConfigurationError
-from capdex_server.config import CallerConfig, RuleConfig, Settings
+from capdex_server.config import LOCAL_TENANT, CallerConfig, RuleConfig, Settings
 from capdex_server.config_trails import TokenConfig
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Caller:
     deny: tuple[RuleConfig, ...] = ()
 
 
-LOCAL: Final = Caller("local", "local", ALL_SCOPES, allow=(RuleConfig(),))
+LOCAL: Final = Caller("local", LOCAL_TENANT, ALL_SCOPES, allow=(RuleConfig(),))
 """The caller when none is configured: this machine's user."""
 
 

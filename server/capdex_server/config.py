@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
@@ -25,8 +25,11 @@ from capdex_server.addresses import origin_of
 from capdex_server.config_errors import configuration_error
 from capdex_server.config_trails import AuditConfig, Moment, QueryLogConfig, Tokens
 from capdex_server.config_trails import Table as _Table
+from capdex_server.quota_text import MEMORY, checked_backend, checked_limit
 
 MIB: Final = 1024 * 1024
+LOCAL_TENANT: Final = "local"
+"""The tenant of this machine's user, who is the caller when none is configured."""
 DOCUMENT_ENDINGS: Final = frozenset({".json", ".yaml", ".yml"})
 
 
@@ -54,6 +57,8 @@ def _seconds(value: object) -> object:
 Globs = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 Interval = Annotated[Annotated[float, Field(ge=1, le=30 * 86400)] | None, BeforeValidator(_seconds)]
 """Seconds, or text with a unit; None is never, written ``"off"``."""
+QuotaText = Annotated[str, AfterValidator(checked_limit)]
+"""``"100/minute; 2000/day"`` or ``"off"``; :func:`capdex_server.quota_text.windows` reads it."""
 
 
 def default_cache() -> Path:
@@ -76,6 +81,14 @@ class Limits(_Table):
     """A request body sent to capdex; a larger one is answered 413."""
     search_threads: int = Field(default=4, ge=1, le=64)
     """Searches that run at once; further ones wait."""
+    max_waiting_searches: int = Field(default=256, ge=0, le=100_000)
+    """Searches that wait; further ones are refused with ``rate_limited``."""
+    max_concurrent: int = Field(default=32, ge=1, le=256)
+    """Calls to one source under way at once; ``sources.NAME.max_concurrent`` sets one source's own."""
+    max_wait: float = Field(default=1.0, ge=0, le=60)
+    """How long a further call waits for one to end before it is refused with ``rate_limited``."""
+    max_in_flight: int = Field(default=512, ge=1, le=100_000)
+    """Requests that are worked on at once; further ones are answered 503, health checks excepted."""
 
 
 class DocumentLimits(_Table):
@@ -197,6 +210,8 @@ class SourceConfig(_Table):
     for one that is named but not set, none."""
     overrides: dict[str, OverrideConfig] = Field(default_factory=dict)
     """Operation -> better texts."""
+    max_concurrent: int | None = Field(default=None, ge=1, le=256)
+    """Calls that are under way at once; without it, ``[limits] max_concurrent`` says."""
 
     @property
     def is_url(self) -> bool:
@@ -246,6 +261,48 @@ class CallerConfig(_Table):
     """Wins over ``allow``."""
 
 
+class TenantQuotas(_Table):
+    """``[quotas.tenants.NAME]``: one tenant's own quotas of requests."""
+
+    search: QuotaText | None = None
+    """As in ``[quotas]``; ``"off"`` is none."""
+    execute: QuotaText | None = None
+    """Likewise."""
+
+
+class CapabilityQuota(RuleConfig):
+    """``[[quotas.capability]]``: a quota of calls for every capability that the rule's globs fit."""
+
+    limit: QuotaText
+    """Calls that one tenant may send to each such capability: ``"10/hour"``; ``"off"`` is no limit."""
+    tenant: str | None = None
+    """For this tenant alone."""
+
+
+class QuotasConfig(_Table):
+    """``[quotas]``: how often a tenant may search and call; nothing is counted without a limit."""
+
+    backend: Annotated[str, AfterValidator(checked_backend)] = "memory"
+    """``"memory"``: each process counts for itself; ``"redis://HOST:PORT/DB"`` (or ``rediss``, ``valkey``,
+    ``valkeys``): all that name it count together."""
+    password_env: str | None = None
+    """The environment variable that holds the backend's password."""
+    password_file: Path | None = None
+    """A file that holds it."""
+    when_unreachable: Literal["refuse", "allow"] = "refuse"
+    """What happens to requests while the backend is away."""
+    timeout: float = Field(default=0.5, gt=0, le=10)
+    """Seconds that a request waits for the backend."""
+    search: QuotaText | None = None
+    """Searches of one tenant: ``"100/minute"``, or several windows, ``"100/minute; 2000/day"``."""
+    execute: QuotaText | None = None
+    """Its calls, those that are refused and dry runs included."""
+    tenants: dict[str, TenantQuotas] = Field(default_factory=dict)
+    """Tenant -> its own."""
+    capability: tuple[CapabilityQuota, ...] = ()
+    """Of these, the first that fits tenant and capability decides."""
+
+
 class Settings(BaseSettings):
     """Everything that can be configured."""
 
@@ -282,6 +339,8 @@ class Settings(BaseSettings):
     """The trail of what was called."""
     query_log: QueryLogConfig = QueryLogConfig()
     """What was searched for; off without a path."""
+    quotas: QuotasConfig = QuotasConfig()
+    """How often tenants may search and call."""
     sources: dict[str, SourceConfig] = Field(default_factory=dict)
     """Name -> API."""
     callers: tuple[CallerConfig, ...] = ()
@@ -432,6 +491,7 @@ def _anchored(settings: Settings, folder: Path) -> Settings:
         "audit": settings.audit.anchored(folder),
         "query_log": settings.query_log.anchored(folder),
         "sources": {name: _anchored_source(source, folder) for name, source in settings.sources.items()},
+        "quotas": _anchored_quotas(settings.quotas, folder),
     }
     return settings.model_copy(update=update)
 
@@ -450,6 +510,11 @@ def _anchored_source(source: SourceConfig, folder: Path) -> SourceConfig:
     return source.model_copy(update=update)
 
 
+def _anchored_quotas(quotas: QuotasConfig, folder: Path) -> QuotasConfig:
+    file = quotas.password_file
+    return quotas.model_copy(update={"password_file": folder / file.expanduser()}) if file else quotas
+
+
 def _anchored_files(credentials: Mapping[str, CredentialConfig], folder: Path) -> dict[str, CredentialConfig]:
     return {
         scheme: where.model_copy(update={"file": folder / where.file.expanduser()}) if where.file else where
@@ -466,12 +531,30 @@ def _check(settings: Settings, origin: str) -> None:
         if len(set(values)) < len(values):
             raise ConfigurationError(f"{origin}: callers: two callers have the same {key}.")
     tenants = {caller.tenant for caller in settings.callers}
+    _check_quotas(settings.quotas, tenants or {LOCAL_TENANT}, f"{origin}: quotas")
     for name, source in settings.sources.items():
         for tenant in source.tenant_credentials.keys() - tenants:
             # Misspelt, it would let the tenant's calls go out under the source's common credential.
             raise ConfigurationError(
                 f"{origin}: sources.{name}.tenant_credentials.{tenant}: no caller has this tenant."
             )
+
+
+def _check_quotas(quotas: QuotasConfig, tenants: Set[str], where: str) -> None:
+    named = {f"tenants.{tenant}": tenant for tenant in quotas.tenants}
+    named |= {
+        f"capability[{index}].tenant": one.tenant for index, one in enumerate(quotas.capability) if one.tenant
+    }
+    for key, tenant in named.items():
+        if tenant not in tenants:
+            raise ConfigurationError(f"{where}.{key}: no caller has this tenant.")
+    given = [key for key in ("password_env", "password_file") if getattr(quotas, key) is not None]
+    if len(given) > 1:
+        raise ConfigurationError(f"{where}: give one of password_env and password_file.")
+    if given and quotas.backend == MEMORY:
+        raise ConfigurationError(f"{where}.{given[0]}: memory needs no password; set backend to redis://…")
+    if quotas.password_file and not quotas.password_file.is_file():
+        raise ConfigurationError(f"{where}.password_file: there is no file {quotas.password_file}.")
 
 
 def _check_sources(sources: Mapping[str, SourceConfig], origin: str) -> None:

@@ -215,6 +215,6 @@ def scope_of_call(tool_scopes: Mapping[str, str]) -> Wanted:
     return wanted
 
 
-def refusal(status: int, code: str, message: str) -> JSONResponse:
+def refusal(status: int, code: str, message: str, *, retryable: bool = False) -> JSONResponse:
     """Return an error of the HTTP level, shaped like all others."""
-    return JSONResponse({"error": {"code": code, "message": message, "retryable": False}}, status)
+    return JSONResponse({"error": {"code": code, "message": message, "retryable": retryable}}, status)

@@ -87,6 +87,7 @@ def idle_rules(
     operations: Sequence[Operation],
     aliases: Aliases,
     failed: Iterable[str] = (),
+    quotas: Iterable[RuleConfig] = (),
 ) -> Iterator[tuple[str, str]]:
     """Yield ``(caller, rule)`` for each rule that fits no operation: it is likely to be misspelt.
 
@@ -95,15 +96,20 @@ def idle_rules(
         operations: All of the catalog.
         aliases: Of the catalog.
         failed: Sources without operations since they failed; rules for these are not idle.
+        quotas: Rules of capability quotas; in place of a caller stands ``quotas``.
     """
     lost = [name for source in failed for name in aliases.of_source(source)]
-    for caller in callers:
-        for kind, rules in (("allow", caller.allow), ("deny", caller.deny)):
-            for rule in rules:
-                excused = bool(lost) and _glob_fits(rule.source, lost)
-                deny = kind == "deny"
-                if not excused and not any(fits(rule, one, aliases, deny=deny) for one in operations):
-                    yield caller.name, f"{kind} {_shown(rule)}"
+    parts = [
+        (caller.name, kind, rules)
+        for caller in callers
+        for kind, rules in (("allow", caller.allow), ("deny", caller.deny))
+    ]
+    for owner, kind, rules in (*parts, ("quotas", "capability", quotas)):
+        for rule in rules:
+            excused = bool(lost) and _glob_fits(rule.source, lost)
+            deny = kind != "allow"
+            if not excused and not any(fits(rule, one, aliases, deny=deny) for one in operations):
+                yield owner, f"{kind} {_shown(rule)}"
 
 
 def _shown(rule: RuleConfig) -> str:

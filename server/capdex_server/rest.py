@@ -84,7 +84,9 @@ class Readiness(BaseModel):
     """Of the live catalog."""
     operations: int | None = None
     """In search, for you."""
-    reasons: dict[str, str] | None = Field(default=None, description="Source -> what failed.")
+    reasons: dict[str, str] | None = Field(
+        default=None, description="Source (or part of the server) -> what failed."
+    )
 
 
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
@@ -116,6 +118,13 @@ def build_router(service: Service, callers: Callers) -> APIRouter:
     searcher = Depends(_with_scope(callers, SEARCH_SCOPE))
     executor = Depends(_with_scope(callers, EXECUTE_SCOPE, service.trails.audit))
 
+    async def read(request: Request, caller: Caller, tool: str) -> Any:
+        try:
+            return await _input(request)
+        except InvalidRequest:
+            await service.quotas.wrong(caller.tenant, tool)
+            raise
+
     @router.post(
         "/search",
         summary="Find API operations by what you want to do",
@@ -123,7 +132,7 @@ def build_router(service: Service, callers: Callers) -> APIRouter:
         openapi_extra=_body(SEARCH_INPUT),
     )
     async def search(request: Request, caller: Caller = searcher) -> Response:
-        return JsonAnswer(await service.search(caller, await _input(request)))
+        return JsonAnswer(await service.search(caller, await read(request, caller, SEARCH_SCOPE)))
 
     @router.post(
         "/execute",
@@ -133,7 +142,7 @@ def build_router(service: Service, callers: Callers) -> APIRouter:
     )
     async def execute(request: Request, caller: Caller = executor) -> Response:
         try:
-            arguments = await _input(request)
+            arguments = await read(request, caller, EXECUTE_SCOPE)
         except InvalidRequest as error:
             await service.trails.audit.refused(caller, error.code)
             raise
@@ -173,7 +182,7 @@ def _add_health(router: APIRouter, service: Service, callers: Callers) -> None:
         responses={503: {"model": Readiness}},
     )
     async def readyz(request: Request) -> Response:
-        readiness = _readiness(service, _known(request, callers))
+        readiness = _readiness(service, _known(request, callers), await service.quotas.problem())
         body = readiness.model_dump(exclude_none=True)
         return JsonAnswer(body, 200 if readiness.status in {"ok", "degraded"} else 503)
 
@@ -241,12 +250,13 @@ def _with_scope(
     return caller
 
 
-def _readiness(service: Service, caller: Caller | None) -> Readiness:
+def _readiness(service: Service, caller: Caller | None, quotas: str | None) -> Readiness:
     """Return the state, with reasons for the sources that the caller may know of."""
     live, audit = service.live, service.trails.audit
     troubled = bool(live.problems) or live.failure is not None or audit.problem is not None
     if live.ready:
-        status: Literal["ok", "degraded", "starting", "failed"] = "degraded" if troubled else "ok"
+        healthy = not troubled and quotas is None
+        status: Literal["ok", "degraded", "starting", "failed"] = "ok" if healthy else "degraded"
     else:
         status = "failed" if live.problems or live.failure else "starting"
     if caller is None:
@@ -260,6 +270,8 @@ def _readiness(service: Service, caller: Caller | None) -> Readiness:
         reasons["catalog"] = live.failure
     if audit.problem:
         reasons["audit"] = audit.problem
+    if quotas:
+        reasons["quotas"] = quotas
     snapshot = live.current if live.ready else None
     return Readiness(
         status=status,

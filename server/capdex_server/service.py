@@ -5,21 +5,22 @@ Both front ends (``agent.py`` and ``rest.py``) call this and translate nothing b
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 import anyio
 import anyio.to_thread
 
+from capdex_engine.call import read_call
 from capdex_engine.errors import (
     CapdexError,
     ConfigurationError,
     DocumentError,
     InternalError,
-    InvalidRequest,
     ModelError,
     NotExecutable,
+    RateLimited,
     UnknownCapability,
 )
 from capdex_engine.operation import Availability, Operation
@@ -27,11 +28,13 @@ from capdex_engine.rank import SearchResult
 from capdex_engine.rank.answer import EXACT_BYTES, build_answer
 from capdex_engine.rank.searcher import HINT_NOTHING, WHOLE
 from capdex_server.audit import Entry
-from capdex_server.callers import Caller
+from capdex_server.callers import EXECUTE_SCOPE, SEARCH_SCOPE, Caller
 from capdex_server.config import Settings
 from capdex_server.live import Live, NotReady, Snapshot, SourceSummary
 from capdex_server.logs import get_logger
 from capdex_server.policy import Policy
+from capdex_server.quotas import Quotas
+from capdex_server.slots import Slots
 from capdex_server.trails import Trails
 from capdex_server.validation import Search, read_search
 
@@ -44,10 +47,14 @@ _log = get_logger(__name__)
 class Service:
     """Serves all callers over whatever snapshot is current when a request starts."""
 
-    def __init__(self, live: Live, settings: Settings, trails: Trails | None = None) -> None:
+    def __init__(
+        self, live: Live, settings: Settings, *, trails: Trails | None = None, quotas: Quotas | None = None
+    ) -> None:
         self.live = live
         self.policy = Policy(read_only=settings.read_only)
         self.trails = trails or Trails()
+        self.quotas = quotas or Quotas()
+        self._slots = Slots(settings.limits, settings.sources)
         self._limits = settings.limits
         self._limiter: anyio.CapacityLimiter | None = None
 
@@ -93,10 +100,14 @@ class Service:
         return self.live.current
 
     async def _search(self, caller: Caller, arguments: object, explain: bool) -> dict[str, Any]:
-        wanted = read_search(arguments)
+        wanted = await self.quotas.counted(caller.tenant, SEARCH_SCOPE, read_search, arguments)
         snapshot = await self._snapshot()
         # The limiter belongs to the event loop that first searches.
         self._limiter = self._limiter or anyio.CapacityLimiter(self._limits.search_threads)
+        if self._limiter.statistics().tasks_waiting >= self._limits.max_waiting_searches:
+            raise RateLimited(
+                "Too many searches wait. Search again in 1 second.", retry_after=1, scope="search"
+            )
         answer = await anyio.to_thread.run_sync(
             self._ranked, snapshot, caller, wanted, explain, limiter=self._limiter, abandon_on_cancel=True
         )
@@ -126,24 +137,32 @@ class Service:
         return {"matches": [], "hint": hint, "revision": snapshot.revision}
 
     async def _execute(self, caller: Caller, arguments: object, entry: Entry) -> dict[str, Any]:
-        if not isinstance(arguments, Mapping):
-            raise InvalidRequest("The input of execute_capability must be an object with a name.")
+        call = await self.quotas.counted(caller.tenant, EXECUTE_SCOPE, read_call, arguments)
         snapshot = await self._snapshot()
         entry.look_up(snapshot.catalog.get)
-        result = await snapshot.executor.execute(
-            arguments,
-            before_send=entry.started,
-            allows=snapshot.allows(caller, self.policy),
-            credentials=snapshot.credentials_of(caller),
-        )
+        with self._slots.one() as slot:
+
+            async def before_send(operation: Operation) -> None:
+                # A place first: a call that finds none is not sent, and takes nothing of a quota. The trail
+                # last: what it says was started is sent.
+                await slot.take(snapshot.owners.get(operation.source, operation.source), operation.name)
+                await self.quotas.call(caller.tenant, operation, snapshot.aliases)
+                await entry.started(operation)
+
+            result = await snapshot.executor.execute(
+                call,
+                allows=snapshot.allows(caller, self.policy),
+                before_send=before_send,
+                credentials=snapshot.credentials_of(caller),
+            )
         if entry.operation is not None:
             await self.trails.queries.executed(caller, entry.operation.name, result)
         _log.info(
             "execute",
             caller=caller.name,
-            capability=arguments["name"],
+            capability=call.name,
             status=result.get("status"),
-            dry_run=bool(arguments.get("dryRun")),
+            dry_run=call.dry_run,
             elapsed_ms=result.get("elapsedMs"),
         )
         return result

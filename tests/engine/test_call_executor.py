@@ -157,6 +157,14 @@ async def test_a_dry_run_sends_nothing_asks_nobody_and_masks():
     assert upstream.requests == []
 
 
+@pytest.mark.anyio
+async def test_input_that_has_been_read_is_not_read_again():
+    upstream = Upstream()
+    result = await executor(details(), upstream=upstream).execute(read_call({"name": "op"}))
+    assert result["status"] == 200
+    assert len(upstream.requests) == 1
+
+
 def test_a_name_that_is_unknown_and_one_that_is_not_permitted_look_the_same():
     one, two = operation(name="one"), operation(name="two")
     kept = operation(name="kept", availability=Availability.KEPT_OUT, reason="a webhook")

@@ -56,7 +56,7 @@ async def service(make_settings, make_live, trail) -> Service:
     live = make_live(settings)
     await live.reload()
     audit = Audit(trail.append, now=lambda: NOON, clock=lambda: next(ticks) / 8)
-    return Service(live, settings, Trails(audit))
+    return Service(live, settings, trails=Trails(audit))
 
 
 async def outcome(
@@ -162,7 +162,7 @@ async def test_the_trail_tells_forbidden_from_unknown_where_the_caller_is_not_to
 async def test_a_credential_that_is_missing_is_refused(make_settings, make_live, trail):
     live = make_live(make_settings(), environ={})
     await live.reload()
-    service = Service(live, make_settings(), Trails(Audit(trail.append)))
+    service = Service(live, make_settings(), trails=Trails(Audit(trail.append)))
     row = await outcome(service, trail, {"name": "createOrder", "body": {"item": "x"}})
     assert row["outcome"] == "missing_credentials"
 
@@ -244,7 +244,7 @@ async def test_a_file_that_the_settings_name_is_written(make_settings, make_live
     settings = make_settings(audit={"to": str(tmp_path / "audit.jsonl")})
     live = make_live(settings)
     await live.reload()
-    await Service(live, settings, open_trails(settings)).execute(CALLER, ORDER)
+    await Service(live, settings, trails=open_trails(settings)).execute(CALLER, ORDER)
     rows = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
     assert [row["event"] for row in rows] == ["started", "ended"]
 

@@ -353,7 +353,7 @@ def test_a_port_out_of_range_is_wrong_usage(spec: Path, port: str) -> None:
 def test_stdio_can_be_read_only(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served = []
 
-    async def serve_stdio(live: object, settings: object) -> None:
+    async def serve_stdio(live: object, settings: object, quotas: object) -> None:
         served.append(settings)
 
     monkeypatch.setattr("capdex_server.stdio.serve_stdio", serve_stdio)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from capdex_engine.operation import Operation
 from capdex_server.aliases import Aliases
 from capdex_server.callers import LOCAL, Caller
-from capdex_server.config import CallerConfig, RuleConfig
+from capdex_server.config import CallerConfig, CapabilityQuota, RuleConfig
 from capdex_server.policy import Policy, fits, idle_rules
 
 LIST = Operation("listInvoices", "billing", "GET", "/invoices", tags=("invoices", "public"))
@@ -127,6 +127,12 @@ def test_rules_that_fit_nothing_are_found_with_their_caller():
     rules = {"allow": [{"source": "billing"}, {"source": "biling"}], "deny": [{"method": "PATCH"}]}
     found = list(idle_rules([configured(**rules)], ALL, Aliases()))
     assert found == [("bot", 'allow {"source": ["biling"]}'), ("bot", 'deny {"method": ["PATCH"]}')]
+
+
+def test_a_quota_that_fits_nothing_is_idle_too():
+    quotas = [CapabilityQuota(name=glob, limit="1/hour") for glob in ("*", "misspelt*")]
+    found = list(idle_rules([], ALL, ALIASES, quotas=quotas))
+    assert found == [("quotas", 'capability {"name": ["misspelt*"], "limit": "1/hour"}')]
 
 
 def test_a_rule_for_a_source_that_failed_is_not_idle():

@@ -103,7 +103,7 @@ async def test_what_a_server_logs_is_a_query_set(make_settings, make_live, docum
     settings = make_settings(audit={"to": "off"}, query_log={"path": str(path)})
     live = make_live(settings)
     await live.reload()
-    service = Service(live, settings, Trails(queries=open_trails(settings).queries))
+    service = Service(live, settings, trails=Trails(queries=open_trails(settings).queries))
     await service.search(ONE, {"query": "get one order", "limit": 3})
     await service.execute(ONE, {"name": "getOrder", "pathParams": {"id": 31337}})
     await service.search(ONE, {"query": "send a mail"})

@@ -2,11 +2,12 @@
 
 from capdex_engine.call.credentials import Credential, Credentials, Grant, Tokens
 from capdex_engine.call.executor import Executor
-from capdex_engine.call.tool import EXECUTE_INPUT
+from capdex_engine.call.tool import EXECUTE_INPUT, Call, read_call
 from capdex_engine.call.transport import Request, Response, Transport
 
 __all__ = [
     "EXECUTE_INPUT",
+    "Call",
     "Credential",
     "Credentials",
     "Executor",
@@ -15,4 +16,5 @@ __all__ = [
     "Response",
     "Tokens",
     "Transport",
+    "read_call",
 ]

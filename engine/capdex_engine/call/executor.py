@@ -148,7 +148,7 @@ class Executor:
 
     async def execute(
         self,
-        call: Mapping[str, Any],
+        call: Mapping[str, Any] | Call,
         *,
         allows: Allows = _all,
         before_send: BeforeSend | None = None,
@@ -157,7 +157,7 @@ class Executor:
         """Call a capability and return the result of SPEC section 3 (of a dry run, what is prepared).
 
         Args:
-            call: Input of execute_capability.
+            call: Input of execute_capability, or what :func:`read_call` made of it.
             allows: Whether the caller may call an operation; may be asked in another thread.
             before_send: Awaited last of all before anything is sent, never for a dry run; what it raises
                 ends the call (quota, audit).
@@ -168,7 +168,7 @@ class Executor:
                 order of checks.
             UpstreamError, AddressRefused: From the transport; credentials are masked in them.
         """
-        read = read_call(call)
+        read = call if isinstance(call, Call) else read_call(call)
         ready = await _aside(isinstance(read.body, dict | list), self._ready, read, allows)
         if ready.call.dry_run:
             return self._dry_run(ready, credentials)

@@ -34,7 +34,7 @@ def demo(
         import anyio
 
         from capdex_server.app import create_app
-        from capdex_server.cli.serving import live_of
+        from capdex_server.cli.serving import live_of, quotas_of
         from capdex_server.config_trails import AuditConfig
         from capdex_server.demo import run_in_thread
         from capdex_server.logs import configure_logs
@@ -44,7 +44,8 @@ def demo(
         progress("starting the server on the embedded workforce API")
         # Standard output is for what is shown.
         settings = run.settings.model_copy(update={"audit": AuditConfig(to="off")})
-        with run_in_thread(create_app(live_of(run), settings), port=run.settings.port) as url:
+        app = create_app(live_of(run), settings, quotas=quotas_of(run))
+        with run_in_thread(app, port=run.settings.port) as url:
             if not anyio.run(show, url):
                 raise typer.Exit(1)
             seconds = time.monotonic() - started

@@ -45,11 +45,11 @@ def serve_forever(run: Run) -> None:
     import uvicorn
 
     from capdex_server.app import create_app
-    from capdex_server.cli.serving import bound_socket, live_of, url_of
+    from capdex_server.cli.serving import bound_socket, live_of, quotas_of, url_of
     from capdex_server.logs import configure_logs
 
     configure_logs()
-    app = create_app(live_of(run), run.settings)
+    app = create_app(live_of(run), run.settings, quotas=quotas_of(run))
     with bound_socket(run.settings.host, run.settings.port) as listener:
         progress(f"serving {url_of(listener)}/mcp/agent (stop with Ctrl-C)")
         server = uvicorn.Server(
@@ -66,10 +66,10 @@ def stdio(read_only: ReadOnlyOption = False, spec: SpecOption = None, config: Co
     with reported_errors(as_json=False), prepared(spec, config) as run:
         import anyio
 
-        from capdex_server.cli.serving import live_of
+        from capdex_server.cli.serving import live_of, quotas_of
         from capdex_server.logs import configure_logs
         from capdex_server.stdio import serve_stdio
 
         configure_logs()
         run = _with_options(run, read_only=read_only or None)
-        anyio.run(serve_stdio, live_of(run), run.settings)
+        anyio.run(serve_stdio, live_of(run), run.settings, quotas_of(run))

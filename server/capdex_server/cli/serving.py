@@ -21,6 +21,7 @@ from capdex_server.service import Service
 if TYPE_CHECKING:
     from capdex_engine.encode import Encoder
     from capdex_server.config import Settings
+    from capdex_server.quotas import Quotas
 
 
 def encoder_of(settings: Settings) -> Callable[[], Encoder]:
@@ -40,6 +41,17 @@ def live_of(run: Run) -> Live:
         environ=os.environ,
         credentials=run.credentials,
     )
+
+
+def quotas_of(run: Run) -> Quotas:
+    """Return the run's quotas; nothing is connected yet.
+
+    Raises:
+        ConfigurationError: Their backend's client or password is missing.
+    """
+    from capdex_server.quotas import Quotas
+
+    return Quotas.from_settings(run.settings.quotas, os.environ)
 
 
 def search_once(run: Run, wanted: dict[str, Any], *, explain: bool = False) -> dict[str, Any]:
