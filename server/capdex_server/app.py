@@ -53,8 +53,8 @@ def create_app(live: Live, settings: Settings, *, quotas: Quotas | None = None) 
         quotas: Counted with; those of the settings, unless their backend needs the environment.
 
     Raises:
-        ConfigurationError: No caller is configured and the host is not loopback; a trail cannot be written; or
-            a quota's backend lacks something.
+        ConfigurationError: No caller is configured and the host is not loopback; a trail cannot be written;
+            or a quota's backend lacks something.
     """
     callers = Callers(settings)
     service = Service(

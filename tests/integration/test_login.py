@@ -214,3 +214,17 @@ async def test_a_secret_that_is_rotated_in_its_file_is_used_from_the_next_call_o
     assert [form["client_secret"] for form in login.asked] == [SECRET, "planted-fresh"]
     assert login.calls[-1] == ("GET", "Bearer planted-token-2-capdex")
     assert len(login.calls) == 2
+
+
+async def test_the_documents_of_a_folder_share_their_sources_client_and_token(
+    login: Login, tmp_path: Path
+) -> None:
+    (tmp_path / "specs").mkdir()
+    for name in ("one", "two"):
+        text = document(login).replace("countStock", f"count{name}").replace("addStock", f"add{name}")
+        (tmp_path / "specs" / f"{name}.json").write_text(text)
+    config = ENV.replace('"stock.json"', '"specs"')
+    async with serving(login, tmp_path, config, ENVIRON) as house:
+        answers = [await house.call("countone"), await house.call("counttwo")]
+    assert [one["status"] for one in answers] == [200, 200]
+    assert len(login.asked) == 1
