@@ -42,7 +42,7 @@ class FakeCatalog:
     def __init__(self, capabilities: Mapping[Operation, OperationDetails]) -> None:
         self.capabilities = dict(capabilities)
 
-    def get(self, name: str) -> Operation | None:
+    def get(self, name: str, *, allowed: Callable[[Operation], bool] | None = None) -> Operation | None:
         return next((each for each in self.capabilities if each.name == name), None)
 
     def details(self, operation: Operation) -> OperationDetails:

@@ -45,8 +45,8 @@ class Capabilities(Protocol):
         """Names the state of the catalog."""
         ...
 
-    def get(self, name: str) -> Operation | None:
-        """Return the operation of this name or ``METHOD /path``."""
+    def get(self, name: str, *, allowed: Callable[[Operation], bool] | None = None) -> Operation | None:
+        """Return the operation of this name or ``METHOD /path`` among the allowed."""
         ...
 
     def details(self, operation: Operation) -> OperationDetails:
@@ -213,7 +213,7 @@ class Executor:
         return _Ready(call, operation, details, drafted, drift)
 
     def _permitted(self, name: str, allows: Allows) -> Operation:
-        operation = self._catalog.get(name)
+        operation = self._catalog.get(name, allowed=allows)
         if operation is None or not allows(operation):
             raise UnknownCapability(name, suggestions=self._catalog.near(name, allowed=allows))
         return operation

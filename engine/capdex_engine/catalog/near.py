@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final
 
@@ -41,20 +41,20 @@ class NearNames:
                 close.append((-similarity, self._operations[index].name))
         return [found for _, found in sorted(close)[:limit]]
 
-    def _candidates(self, wanted: str, allowed: Callable[[Operation], bool] | None) -> Iterator[int]:
-        if not self._plain:
-            return
-        mine = _signatures([wanted])[0]
-        shared = np.bitwise_count(self._signatures & mine).sum(axis=1, dtype=np.int32)
-        own = np.bitwise_count(self._signatures).sum(axis=1, dtype=np.int32)
+    def _candidates(self, wanted: str, allowed: Callable[[Operation], bool] | None) -> list[int]:
+        """Return the likeliest of the allowed, asking for every one: time must not tell what is near."""
+        if allowed is None:
+            rows = np.arange(len(self._plain))
+        else:
+            rows = np.flatnonzero(np.fromiter(map(allowed, self._operations), np.bool_, len(self._plain)))
+        if not len(rows):
+            return []
+        signatures, mine = self._signatures[rows], _signatures([wanted])[0]
+        shared = np.bitwise_count(signatures & mine).sum(axis=1, dtype=np.int32)
+        own = np.bitwise_count(signatures).sum(axis=1, dtype=np.int32)
         likeness = 2.0 * shared / np.maximum(1, own + int(np.bitwise_count(mine).sum()))
-        taken = 0
-        for index in np.argsort(-likeness, kind="stable").tolist():
-            if allowed is None or allowed(self._operations[index]):
-                yield index
-                taken += 1
-                if taken == _CANDIDATES:
-                    return
+        best: list[int] = rows[np.argsort(-likeness, kind="stable")[:_CANDIDATES]].tolist()
+        return best
 
 
 def _plain(name: str) -> str:

@@ -26,6 +26,7 @@ REVISION_LENGTH: Final = 16
 
 SchemaKind = Literal["body", "arguments", "whole"]
 MakeSchema = Callable[[str, int, SchemaKind], dict[str, Any] | None]
+Allowed = Callable[[Operation], bool]
 LoadDetails = Callable[[str, int], OperationDetails]
 """``(source, details_id)`` -> the details."""
 
@@ -55,17 +56,31 @@ class Catalog:
         self._bytes = lru_cache(maxsize=MAX_PARSED_DETAILS)(partial(_schema_bytes, self._schemas))
         self._near: NearNames | None = None
 
-    def get(self, name: str) -> Operation | None:
+    def get(self, name: str, *, allowed: Allowed | None = None) -> Operation | None:
         """Return the operation of this name, else of this ``METHOD /path`` where that is unique.
 
         Operations that are kept out by their structure are found too; ``availability`` tells. Those that
         the source's settings leave out are not: for a caller they do not exist.
+
+        Args:
+            name: Looked for.
+            allowed: What there is for who asks: others are neither found nor make a path ambiguous.
         """
         found = self._by_name.get(name)
-        if found is not None:
+        if found is not None and (allowed is None or allowed(found)):
             return found
-        of_key = self._by_key.get(_key(name))
-        return of_key if isinstance(of_key, Operation) else None
+        same = self._of_key(name, allowed)
+        return same[0] if len(same) == 1 else None
+
+    def _of_key(self, name: str, allowed: Allowed | None) -> Sequence[Operation]:
+        of_key = self._by_key.get(_key(name), ())
+        those = (of_key,) if isinstance(of_key, Operation) else of_key
+        return those if allowed is None else [operation for operation in those if allowed(operation)]
+
+    def revision_of(self, allowed: Allowed) -> str:
+        """Return the revision of the allowed operations alone: what the others do leaves it as it is."""
+        known = (op for op in self._by_name.values() if allowed(op))
+        return _revision(known)
 
     def details(self, operation: Operation) -> OperationDetails:
         """Return schemas, server and security of an operation; empty for one whose structure is broken."""
@@ -91,19 +106,13 @@ class Catalog:
         """Return the bytes of :meth:`arguments_schema` and :meth:`body_schema` as compact JSON."""
         return self._bytes(operation.source, operation.details_id)
 
-    def near(
-        self, name: str, *, limit: int = 3, allowed: Callable[[Operation], bool] | None = None
-    ) -> list[str]:
+    def near(self, name: str, *, limit: int = 3, allowed: Allowed | None = None) -> list[str]:
         """Return names of searchable operations near to ``name``, the nearest first.
 
-        Where ``name`` is a ``METHOD /path`` of several sources, those are the nearest.
+        Where ``name`` is a ``METHOD /path`` of several sources, those are the nearest. How long it takes
+        says nothing of what is not allowed.
         """
-        of_key = self._by_key.get(_key(name))
-        same = [
-            operation.name
-            for operation in (of_key if isinstance(of_key, tuple) else ())
-            if not is_out(operation) and (allowed is None or allowed(operation))
-        ]
+        same = [operation.name for operation in self._of_key(name, allowed) if not is_out(operation)]
         if self._near is None:
             self._near = NearNames(self.operations)
         return list(dict.fromkeys([*same, *self._near.find(name, limit, allowed)]))[:limit]

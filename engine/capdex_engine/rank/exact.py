@@ -8,6 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from capdex_engine.operation import Operation
 from capdex_engine.text import STOP_WORDS, identifier_key
 
@@ -52,36 +55,42 @@ class ExactNames:
                 for method in (operation.method, ""):
                     self._paths[method, len(parts)].append((parts, row))
 
-    def find(self, query: str) -> Named:
-        """Return what ``query`` names: by the whole of it, and by words that look like identifiers."""
-        whole = self._whole(query.strip().strip("\"'`"))
-        among = dict.fromkeys(row for row in self._among(query) if row not in whole)
+    def find(self, query: str, may: NDArray[np.bool_] | None = None) -> Named:
+        """Return what ``query`` names: by the whole of it, and by words that look like identifiers.
+
+        Args:
+            query: The request.
+            may: Which operations there are for who asks, shape (operations,); all when ``None``.
+        """
+        whole = self._whole(query.strip().strip("\"'`"), may)
+        among = dict.fromkeys(row for row in self._among(query, may) if row not in whole)
         return Named(tuple(whole), tuple(among))
 
-    def _whole(self, query: str) -> list[int]:
+    def _whole(self, query: str, may: NDArray[np.bool_] | None) -> Sequence[int]:
         if endpoint := _ENDPOINT.fullmatch(query):
-            return self._endpoint(endpoint[1].upper(), endpoint[2])
+            return self._endpoint(endpoint[1].upper(), endpoint[2], may)
         if query.startswith("/") and " " not in query:
-            return self._endpoint("", query)
-        key = identifier_key(query)
-        return self._literal.get(query) or (self._names.get(key, []) if key else [])
+            return self._endpoint("", query, may)
+        return _those(self._literal.get(query, ()), may) or self._called(query, may)
 
-    def _among(self, query: str) -> Iterable[int]:
+    def _called(self, name: str, may: NDArray[np.bool_] | None) -> Sequence[int]:
+        key = identifier_key(name)
+        return _those(self._names.get(key, ()), may) if key else ()
+
+    def _among(self, query: str, may: NDArray[np.bool_] | None) -> Iterable[int]:
         for endpoint in _ENDPOINT.finditer(query):
-            yield from self._endpoint(endpoint[1].upper(), endpoint[2].rstrip(".,;:!?\"'`)"))
+            yield from self._endpoint(endpoint[1].upper(), endpoint[2].rstrip(".,;:!?\"'`)"), may)
         chunks = [c.strip(".") for c in _CHUNK.findall(query)]
-        only_names = all(self._is_name(c) or c.casefold() in _BETWEEN for c in chunks)
+        only_names = all(self._called(c, may) or c.casefold() in _BETWEEN for c in chunks)
         for chunk in chunks:
             if only_names or _IDENTIFIER.search(chunk):
-                yield from self._names.get(identifier_key(chunk), ())
+                yield from self._called(chunk, may)
 
-    def _is_name(self, chunk: str) -> bool:
-        return identifier_key(chunk) in self._names
-
-    def _endpoint(self, method: str, path: str) -> list[int]:
+    def _endpoint(self, method: str, path: str, may: NDArray[np.bool_] | None) -> list[int]:
         """Return an endpoint's operations: by its path to the letter, its template, or a concrete path."""
         wanted = _template(path)
-        rows = self._paths.get((method, len(wanted)), ())
+        known = self._paths.get((method, len(wanted)), ())
+        rows = [(parts, row) for parts, row in known if may is None or may[row]]
         literal = [row for _, row in rows if self._operations[row].path == path]
         if literal:
             return literal
@@ -90,6 +99,10 @@ class ExactNames:
             return same
         fitting = [(parts.count(None), row) for parts, row in rows if _fits(wanted, parts)]
         return [row for holes, row in fitting if holes == min(fitting)[0]]
+
+
+def _those(rows: Sequence[int], may: NDArray[np.bool_] | None) -> Sequence[int]:
+    return rows if may is None else [row for row in rows if may[row]]
 
 
 def _template(path: str) -> tuple[str | None, ...]:

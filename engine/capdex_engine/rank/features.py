@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,22 +63,26 @@ class FeatureReader:
     """Describes candidates of a need; holds what is fixed per operation."""
 
     def __init__(self, operations: Sequence[Operation], lexical: LexicalIndex) -> None:
-        self._lexical = lexical
         self._methods = method_numbers(operations)
         self._deprecated = np.array([o.deprecated for o in operations], dtype=np.float32)
         self._ends = np.array([_end(o.path) for o in operations], dtype=np.float32)
-        self._rarity = np.stack(
-            [
-                self._rarities(o.name for o in operations),
-                self._rarities(o.summary for o in operations),
-                self._rarities(path_text(o) for o in operations),
-            ]
+        self._texts = (
+            _Distinct((o.name for o in operations), lexical),
+            _Distinct((o.summary for o in operations), lexical),
+            _Distinct((path_text(o) for o in operations), lexical),
         )
-        """Of name, summary and path, as in :data:`_COVERS`."""
+        """As in :data:`_COVERS`."""
+        self._weigh(lexical)
 
-    def _rarities(self, texts: Iterable[str]) -> NDArray[np.float32]:
-        found = (lexical_rarity(self._lexical, tokens(text)) for text in texts)
-        return np.maximum(np.fromiter(found, dtype=np.float32), 1e-6)
+    def _weigh(self, lexical: LexicalIndex) -> None:
+        self._lexical = lexical
+        self._rarity = np.stack([texts.rarities(lexical.idf) for texts in self._texts])
+
+    def within(self, lexical: LexicalIndex) -> FeatureReader:
+        """Return the same by the rarities of a part of the operations (:meth:`LexicalIndex.within`)."""
+        other = copy(self)
+        other._weigh(lexical)
+        return other
 
     def read(
         self,
@@ -94,7 +100,7 @@ class FeatureReader:
             similarities: Cosine of each candidate.
         """
         masks = self._lexical.hits(need.terms, rows)
-        idf = self._lexical.postings.idf[list(need.terms.known)]
+        idf = self._lexical.idf[list(need.terms.known)]
         total = max(need.terms.total_idf, 1e-6)
         covered = idf @ ((masks & _COVER_BITS) != 0)
         fill = np.minimum(covered / self._rarity[:, rows], 1.0)
@@ -137,10 +143,25 @@ def foreign_share(text: str) -> float:
     return sum(not c.isascii() for c in letters) / max(len(letters), 1)
 
 
-def lexical_rarity(index: LexicalIndex, found: Sequence[str]) -> float:
-    """Return the summed idf of distinct tokens that the index knows."""
-    postings = index.postings
-    return float(sum(postings.idf[postings.vocabulary[t]] for t in set(found) if t in postings.vocabulary))
+class _Distinct:
+    """The different words of one text per operation, as numbers."""
+
+    def __init__(self, texts: Iterable[str], lexical: LexicalIndex) -> None:
+        words, owners = array("i"), array("i")
+        self._size = 0
+        for text in texts:
+            found = (lexical.number(token) for token in dict.fromkeys(tokens(text)))
+            numbers = [number for number in found if number is not None]
+            words.extend(numbers)
+            owners.extend([self._size] * len(numbers))
+            self._size += 1
+        self._words, self._owners = np.array(words, dtype=np.int32), np.array(owners, dtype=np.int32)
+
+    def rarities(self, idf: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the summed idf of each text, shape (texts,)."""
+        weights = idf[self._words].astype(np.float64)
+        summed = np.bincount(self._owners, weights=weights, minlength=self._size)
+        return np.maximum(summed, 1e-6).astype(np.float32)
 
 
 def _end(path: str) -> float:

@@ -17,7 +17,8 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -80,6 +81,19 @@ def _field_tokens(operation: Operation) -> dict[str, list[str]]:
 
 
 @dataclass(frozen=True, slots=True)
+class Corpus:
+    """What BM25F asks of many operations together: of all, or of those that a caller may see."""
+
+    size: int
+    """Number of operations."""
+    means: NDArray[np.float64]
+    """Mean length of each field, over the operations that have it."""
+    holders: NDArray[np.int64]
+    """How many of the operations hold each token."""
+    idf: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
 class Postings:
     """The inverted index in CSR form; token ``t`` owns ``[starts[t], starts[t + 1])``."""
 
@@ -88,16 +102,67 @@ class Postings:
     rows: NDArray[np.int32]
     """Operation numbers, ascending within a token."""
     impacts: NDArray[np.float32]
-    """The pair's whole share of the score, the idf included."""
+    """The pair's whole share of the score among all operations, the idf included."""
     masks: NDArray[np.uint16]
     """Which fields hold the token (:data:`BIT`)."""
-    idf: NDArray[np.float32]
-    size: int
-    """Number of operations."""
+    offsets: NDArray[np.int64]
+    """Pair ``p`` owns ``[offsets[p], offsets[p + 1])`` of the two below: an entry per field that holds it."""
+    fields: NDArray[np.uint8]
+    counts: NDArray[np.uint16]
+    lengths: NDArray[np.uint16]
+    """Tokens of each field, shape (operations, fields)."""
+    weights: NDArray[np.float64]
+    """Of each field."""
+
+    @property
+    def size(self) -> int:
+        """Number of operations."""
+        return len(self.lengths)
 
     def of(self, token: int) -> slice:
         """Return where the postings of a token stand."""
         return slice(int(self.starts[token]), int(self.starts[token + 1]))
+
+    def corpus(self, allowed: NDArray[np.bool_] | None = None) -> Corpus:
+        """Return the figures of the allowed operations, the same as of an index of these alone."""
+        lengths = self.lengths if allowed is None else self.lengths[allowed]
+        # The mean over operations that have the field at all: an often empty field is no short field.
+        means = lengths.sum(axis=0, dtype=np.float64) / np.maximum((lengths > 0).sum(axis=0), 1)
+        holders = np.diff(self.starts)
+        if allowed is not None and len(holders):
+            holders = np.add.reduceat(allowed[self.rows], self.starts[:-1], dtype=np.int64)
+        size = len(lengths)
+        return Corpus(size, means, holders, np.log(1.0 + (size - holders + 0.5) / (holders + 0.5)))
+
+    def impacts_in(self, corpus: Corpus, token: int) -> NDArray[np.float32]:
+        """Return what :attr:`impacts` holds for a token, by the figures of other operations."""
+        where = self.of(token)
+        tf = self._frequencies(corpus, where)
+        result: NDArray[np.float32] = (corpus.idf[token] * tf / (K1 + tf)).astype(np.float32)
+        return result
+
+    def all_impacts(self) -> NDArray[np.float32]:
+        """Return :attr:`impacts` as the index begins with it."""
+        corpus = self.corpus()
+        tf = self._frequencies(corpus, slice(0, len(self.rows)))
+        idf = np.repeat(corpus.idf, np.diff(self.starts))
+        result: NDArray[np.float32] = (idf * tf / (K1 + tf)).astype(np.float32)
+        return result
+
+    def _frequencies(self, corpus: Corpus, where: slice) -> NDArray[np.float64]:
+        """Return the weighted, length-normalised frequency of each pair."""
+        offsets = self.offsets[where.start : where.stop + 1]
+        entries = slice(int(offsets[0]), int(offsets[-1]))
+        field = self.fields[entries]
+        lengths = self.lengths[np.repeat(self.rows[where], np.diff(offsets)), field]
+        scales = 1.0 / (1.0 - B + B * lengths / np.maximum(corpus.means, 1.0)[field])
+        shares = self.weights[field] * scales * self.counts[entries]
+        result: NDArray[np.float64] = np.add.reduceat(shares, offsets[:-1] - offsets[0])
+        return result
+
+
+_MOST: Final = 2**16 - 1
+"""Occurrences that are counted: texts are cut far below it, but lists of names are not."""
 
 
 def build_postings(
@@ -105,70 +170,65 @@ def build_postings(
 ) -> Postings:
     """Index ``documents``: field -> tokens each. Fields that ``weights`` lacks are left out."""
     fields = tuple(weights)
-    scale = _length_scales(documents, fields)
     vocabulary: dict[str, int] = {}
     pairs = _Pairs()
     for row, document in enumerate(documents):
-        for token, (tf, mask) in _weighted_counts(document, fields, weights, scale[row]).items():
-            pairs.add(vocabulary.setdefault(token, len(vocabulary)), row, tf, mask)
-    return _to_arrays(vocabulary, pairs, len(documents))
+        for token, held in _counts(document, fields).items():
+            pairs.add(vocabulary.setdefault(token, len(vocabulary)), row, held)
+    lengths = np.array([[min(len(d.get(f, ())), _MOST) for f in fields] for d in documents], dtype=np.uint16)
+    return _to_arrays(vocabulary, pairs, lengths.reshape(len(documents), len(fields)), list(weights.values()))
 
 
 class _Pairs:
     """(token, operation) pairs as they are met: millions in a large catalog, so plain numbers."""
 
     def __init__(self) -> None:
-        self.token, self.row, self.tf, self.mask = array("i"), array("i"), array("d"), array("H")
+        self.token, self.row, self.mask = array("i"), array("i"), array("H")
+        self.fields, self.field, self.count = array("B"), array("B"), array("H")
 
-    def add(self, token: int, row: int, tf: float, mask: int) -> None:
+    def add(self, token: int, row: int, held: Sequence[tuple[int, int]]) -> None:
         self.token.append(token)
         self.row.append(row)
-        self.tf.append(tf)
-        self.mask.append(mask)
+        self.mask.append(sum(1 << field for field, _ in held))
+        self.fields.append(len(held))
+        for field, count in held:
+            self.field.append(field)
+            self.count.append(min(count, _MOST))
 
 
-def _length_scales(
-    documents: Sequence[Mapping[str, Sequence[str]]], fields: Sequence[str]
-) -> NDArray[np.float64]:
-    """Return ``1 / (1 - b + b * length / mean)``, shape (documents, fields)."""
-    lengths = np.array([[len(d.get(f, ())) for f in fields] for d in documents], dtype=np.float64)
-    lengths = lengths.reshape(len(documents), len(fields))
-    # The mean over operations that have the field at all: an often empty field is no short field.
-    means = lengths.sum(axis=0) / np.maximum((lengths > 0).sum(axis=0), 1)
-    scales: NDArray[np.float64] = 1.0 / (1.0 - B + B * lengths / np.maximum(means, 1.0))
-    return scales
-
-
-def _weighted_counts(
-    document: Mapping[str, Sequence[str]],
-    fields: Sequence[str],
-    weights: Mapping[str, float],
-    scales: NDArray[np.float64],
-) -> dict[str, tuple[float, int]]:
-    found: dict[str, tuple[float, int]] = {}
+def _counts(document: Mapping[str, Sequence[str]], fields: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+    """Return token -> (number of the field, occurrences there), for the fields that hold it."""
+    found: dict[str, list[tuple[int, int]]] = {}
     for i, field in enumerate(fields):
-        factor = weights[field] * float(scales[i])
         for token, count in Counter(document.get(field, ())).items():
-            tf, mask = found.get(token, (0.0, 0))
-            found[token] = (tf + factor * count, mask | (1 << i))
+            found.setdefault(token, []).append((i, count))
     return found
 
 
-def _to_arrays(vocabulary: dict[str, int], pairs: _Pairs, size: int) -> Postings:
+def _to_arrays(
+    vocabulary: dict[str, int], pairs: _Pairs, lengths: NDArray[np.uint16], weights: Sequence[float]
+) -> Postings:
     token = np.array(pairs.token, dtype=np.int64)
     order = np.argsort(token, kind="stable")
-    counts = np.bincount(token, minlength=len(vocabulary))
-    idf = np.log(1.0 + (size - counts + 0.5) / (counts + 0.5))
-    tf = np.array(pairs.tf, dtype=np.float64)
-    return Postings(
+    held = np.array(pairs.fields, dtype=np.int64)
+    before = np.cumsum(held) - held
+    offsets = np.concatenate(([0], np.cumsum(held[order]))).astype(np.int64)
+    entries = np.repeat(before[order] - offsets[:-1], held[order]) + np.arange(offsets[-1])
+    postings = Postings(
         vocabulary=vocabulary,
-        starts=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        starts=np.concatenate(([0], np.cumsum(np.bincount(token, minlength=len(vocabulary))))).astype(
+            np.int64
+        ),
         rows=np.array(pairs.row, dtype=np.int32)[order],
-        impacts=(idf[token] * tf / (K1 + tf))[order].astype(np.float32),
+        impacts=np.zeros(0, dtype=np.float32),
         masks=np.array(pairs.mask, dtype=np.uint16)[order],
-        idf=idf.astype(np.float32),
-        size=size,
+        offsets=offsets,
+        fields=np.array(pairs.field, dtype=np.uint8)[entries],
+        counts=np.array(pairs.count, dtype=np.uint16)[entries],
+        lengths=lengths,
+        weights=np.array(weights, dtype=np.float64),
     )
+    return replace(postings, impacts=postings.all_impacts()) if len(token) else postings
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,32 +250,59 @@ class LexicalIndex:
     def __init__(self, operations: Sequence[Operation]) -> None:
         documents = [_field_tokens(o) for o in operations]
         self.postings = build_postings(documents)
-        self._unseen = float(np.log(1.0 + (len(operations) + 0.5) / 0.5))
+        self._narrowed = False
+        self._judge_by(self.postings.corpus())
+
+    def _judge_by(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        self.idf: NDArray[np.float32] = corpus.idf.astype(np.float32)
+        self._unseen = float(np.log(1.0 + (corpus.size + 0.5) / 0.5))
+
+    def within(self, allowed: NDArray[np.bool_]) -> LexicalIndex:
+        """Return this index as one of the allowed operations alone: the others lend it no word and no rarity.
+
+        The others keep their numbers, and scores that mean nothing.
+        """
+        other = copy(self)
+        other._narrowed = True
+        other._judge_by(self.postings.corpus(allowed))
+        return other
+
+    def number(self, token: str) -> int | None:
+        """Return the token's number; ``None`` where no operation holds it."""
+        number = self.postings.vocabulary.get(token)
+        return number if number is not None and self._corpus.holders[number] else None
+
+    def __contains__(self, token: object) -> bool:
+        return isinstance(token, str) and self.number(token) is not None
 
     def terms(self, query: str) -> Terms:
         """Read a query; neighbouring words that the catalog writes as one are joined too."""
         wanted = dict.fromkeys(tokens(query))
-        vocabulary = self.postings.vocabulary
-        joined = [t for t in joined_pairs(words(query)) if t in vocabulary and t not in wanted]
-        idf = sum(self._rarity(t) for t in wanted)
-        return Terms(tuple(vocabulary[t] for t in (*wanted, *joined) if t in vocabulary), idf)
+        joined = [t for t in joined_pairs(words(query)) if t in self and t not in wanted]
+        numbers = [self.number(t) for t in (*wanted, *joined)]
+        return Terms(tuple(n for n in numbers if n is not None), sum(self._rarity(t) for t in wanted))
 
     def known(self, terms: Terms) -> float:
         """Return the share of a query's rarity that the operations know: 0..1."""
-        idf = float(self.postings.idf[list(terms.known)].sum())
+        idf = float(self.idf[list(terms.known)].sum())
         return min(idf / max(terms.total_idf, 1e-6), 1.0)
 
     def _rarity(self, token: str) -> float:
-        number = self.postings.vocabulary.get(token)
-        return self._unseen if number is None else float(self.postings.idf[number])
+        number = self.number(token)
+        return self._unseen if number is None else float(self.idf[number])
 
     def scores(self, terms: Terms) -> NDArray[np.float32]:
         """Return BM25F of every operation, shape (n,); 0 where no term is met."""
         total = np.zeros(self.postings.size, dtype=np.float32)
         for token in terms.known:
-            where = self.postings.of(token)
-            total[self.postings.rows[where]] += self.postings.impacts[where]
+            total[self.postings.rows[self.postings.of(token)]] += self._impacts(token)
         return total
+
+    def _impacts(self, token: int) -> NDArray[np.float32]:
+        if self._narrowed:
+            return self.postings.impacts_in(self._corpus, token)
+        return self.postings.impacts[self.postings.of(token)]
 
     def hits(self, terms: Terms, rows: NDArray[np.int64]) -> NDArray[np.uint16]:
         """Return the field masks of the terms at the given operations, shape (terms, rows)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,6 +51,13 @@ class RequestReader:
         warm_up()
         self._lexical = lexical
         self._speller = Speller(lexical.postings.vocabulary)
+
+    def within(self, lexical: LexicalIndex) -> RequestReader:
+        """Return the same for a part of the catalog (:meth:`LexicalIndex.within`)."""
+        other = copy(self)
+        other._lexical = lexical
+        other._speller = self._speller.within(lexical)
+        return other
 
     def read(self, text: str) -> Reading:
         """Put ``text`` into English, unless the catalog speaks its language, or correct its spelling."""

@@ -113,6 +113,7 @@ class Searcher:
         self._requests = RequestReader(self._lexical)
         self._reader = FeatureReader(self._operations, self._lexical)
         self._twins = twin_groups(self._operations)
+        self._may: NDArray[np.bool_] | None = None
 
     @classmethod
     def build(
@@ -143,16 +144,35 @@ class Searcher:
         other._blend = blend
         return other
 
+    def within(self, permitted: NDArray[np.bool_]) -> Searcher:
+        """Return a searcher that answers as one of the permitted operations alone; both share their indexes.
+
+        The others are left out inside the indexes, and lend it nothing: no word that it knows or corrects
+        to, no rarity, no name, no rival. Cheap enough to be made for every caller of a large catalog.
+
+        Args:
+            permitted: ``permitted[i]`` says whether ``operations[i]``, as they were handed in, is there.
+        """
+        if permitted.all():
+            return self
+        other = copy(self)
+        other._may = permitted[self._order]
+        other._lexical = self._lexical.within(other._may)
+        other._requests = self._requests.within(other._lexical)
+        other._reader = self._reader.within(other._lexical)
+        return other
+
     def search(self, query: str, *, limit: int = 5, allowed: NDArray[np.bool_] | None = None) -> SearchResult:
         """Return at most ``limit`` hits among the allowed operations.
 
         Args:
             query: The request, in the caller's own words.
             limit: How many hits at most.
-            allowed: ``allowed[i]`` says whether ``operations[i]`` may be found; all when ``None``.
+            allowed: ``allowed[i]`` says whether ``operations[i]`` may be found; all when ``None``. It is a
+                filter of the caller's own: what it leaves out still lends its words (:meth:`within`).
         """
-        may = None if allowed is None else allowed[self._order]
-        named = self._permitted(self._exact.find(query), may)
+        may = self._both(allowed)
+        named = self._exact.find(query, may)
         if not (named.whole or named.among or self._asks(query)):
             return SearchResult((), HINT_NO_WORDS)
         if not self._operations or (may is not None and not may.any()):
@@ -169,10 +189,11 @@ class Searcher:
         """Tell whether anything is asked: stop words alone ask nothing, but *who am I* does."""
         return bool(tokens(query)) or "who" in words(query)
 
-    def _permitted(self, named: Named, may: NDArray[np.bool_] | None) -> Named:
-        if may is None:
-            return named
-        return Named(tuple(r for r in named.whole if may[r]), tuple(r for r in named.among if may[r]))
+    def _both(self, allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+        if allowed is None:
+            return self._may
+        own = allowed[self._order]
+        return own if self._may is None else own & self._may
 
     def read(self, query: str) -> tuple[Reading, tuple[str, ...]]:
         """Return the query as it is understood, and its needs where it has several."""
@@ -219,7 +240,7 @@ class Searcher:
         scores = self._blend.probabilities(utility, gates).round(4)
         groups = self._twins[rows]
         if (groups >= 0).any():
-            idf = self._lexical.postings.idf[list(need.terms.known)]
+            idf = self._lexical.idf[list(need.terms.known)]
             tiers = field_tiers(self._lexical.hits(need.terms, rows), idf)
             scores = np.round(deal_by_field(scores, tiers, groups), 4)
         order = np.lexsort((rows, -scores))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from copy import copy
 from functools import lru_cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -85,14 +86,23 @@ class Speller:
     """
 
     def __init__(self, catalog: Collection[str]) -> None:
-        self._catalog = catalog
-        stems, costs = _stems(), _costs()
-        said = {word: costs[word] + _IN_CATALOG for token in catalog for word in stems.get(token, ())}
-        for token in catalog:
-            if token not in stems and len(token) >= SHORTEST and _PLAIN.fullmatch(token):
-                said[token] = _RAREST + _IN_CATALOG
-        self._said = said
+        self._catalog: Container[str] = catalog
+        said = {word for token in catalog for word in _stems().get(token, ())}
+        said |= {token for token in catalog if len(token) >= SHORTEST and _PLAIN.fullmatch(token)}
         self._alike_in_catalog = _group(said)
+
+    def within(self, catalog: Container[str]) -> Speller:
+        """Return the same for a part of the catalog's tokens: no other word of it is known or suggested."""
+        other = copy(self)
+        other._catalog = catalog
+        return other
+
+    def _cost(self, word: str) -> float | None:
+        """Return what the catalog's word costs; ``None`` where it is none of its words."""
+        if word not in _stems() and len(word) >= SHORTEST and word in self._catalog:
+            return _RAREST + _IN_CATALOG
+        known = word in common_words() and stem(word) in self._catalog
+        return _costs()[word] + _IN_CATALOG if known else None
 
     def correct(self, text: str) -> str:
         """Return ``text`` with each misspelt word replaced; the same text where none is."""
@@ -126,9 +136,9 @@ class Speller:
     def _nearest(self, word: str, most: int, others: _Alike) -> str | None:
         """Return the cheapest word of the catalog, or of ``others``, at most ``most`` mistakes away."""
         starts = (word[0], f"{word[1]}{word[0]}")  # A first letter is seldom wrong, but for a swap.
-        costs = _costs()
+        common = _costs()
         found = [
-            (distance + self._said.get(near, costs.get(near, _RAREST)), near)
+            (distance + (common.get(near, _RAREST) if cost is None else cost), near)
             for alike in (self._alike_in_catalog, others)
             for start in starts
             for length in range(len(word) - most, len(word) + most + 1)
@@ -136,6 +146,7 @@ class Speller:
                 word, alike.get((start[0], length), ()), scorer=OSA.distance, score_cutoff=most, limit=None
             )
             if near.startswith(start)
+            and ((cost := self._cost(near)) is not None or alike is not self._alike_in_catalog)
         ]
         return min(found)[1] if found else None
 
