@@ -14,7 +14,8 @@ from capdex_server.aliases import Aliases
 from capdex_server.build import Builder, build_snapshot
 from capdex_server.config import Settings
 from capdex_server.logs import get_logger
-from capdex_server.snapshot import Snapshot, SourceSummary
+from capdex_server.permissions import SourceSummary
+from capdex_server.snapshot import Snapshot
 
 __all__ = ["Live", "NotReady", "Snapshot", "SourceSummary", "build_snapshot"]
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +13,10 @@ from numpy.typing import NDArray
 from capdex_engine.operation import Operation
 from capdex_server.aliases import Aliases
 from capdex_server.callers import Caller
+from capdex_server.columns import DENIED, FIELDS, Columns, glob_fits
 from capdex_server.config import CallerConfig, RuleConfig
 
-_FIELDS: dict[str, Callable[[Operation, Aliases], Iterable[str]]] = {
-    "source": lambda operation, aliases: aliases.of_source(operation.source),
-    "name": lambda operation, _: (operation.name,),
-    "method": lambda operation, _: (operation.method,),
-    "tag": lambda operation, _: operation.tags,
-    "path": lambda operation, _: (operation.path,),
-}
-# What a rule forbids stays forbidden when another source makes the operation change its name.
-_DENIED = {**_FIELDS, "name": lambda operation, aliases: aliases.of_operation(operation)}
-_PLAIN = Aliases()
+_PLAIN: Final = Aliases()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +38,36 @@ class Policy:
         self, caller: Caller, operations: Sequence[Operation], aliases: Aliases = _PLAIN
     ) -> NDArray[np.bool_]:
         """Return shape ``(len(operations),)``: what the caller may see."""
-        return np.fromiter(
-            (self.allows(caller, operation, aliases) for operation in operations), np.bool_, len(operations)
-        )
+        return self.mask_over(caller, Columns(operations, aliases))
+
+    def mask_over(self, caller: Caller, columns: Columns) -> NDArray[np.bool_]:
+        """Return :meth:`mask` of columns that are made once for all callers."""
+        allowed = np.zeros(len(columns.operations), np.bool_)
+        for rule in caller.allow:
+            allowed |= columns.fits(rule)
+        for rule in caller.deny if allowed.any() else ():
+            allowed &= ~columns.fits(rule, deny=True)
+        return allowed & columns.read_only if self.read_only else allowed
 
     def may_know_source(self, caller: Caller, names: Sequence[str]) -> bool:
         """Return whether the caller may hear of a source that has no operations (it failed to load).
+
+        He may where rules allow all of it, or name it: which of its operations another rule would fit, or
+        whether any, nobody can tell now.
 
         Args:
             caller: Who asks.
             names: All that the source goes by.
         """
-        closed = any(_only_source(rule) and _glob_fits(rule.source, names) for rule in caller.deny)
-        return not closed and any(_glob_fits(rule.source, names) for rule in caller.allow)
+        closed = any(_only_source(rule) and glob_fits(rule.source, names) for rule in caller.deny)
+        return not closed and any(
+            (_only_source(rule) and glob_fits(rule.source, names)) or _names_source(rule, names)
+            for rule in caller.allow
+        )
+
+    def may_know_all(self, caller: Caller) -> bool:
+        """Return whether nothing of the configuration is to be hidden from the caller."""
+        return not caller.deny and any(_only_source(rule) and rule.source is None for rule in caller.allow)
 
 
 def fits(rule: RuleConfig, operation: Operation, aliases: Aliases = _PLAIN, *, deny: bool = False) -> bool:
@@ -74,12 +81,11 @@ def fits(rule: RuleConfig, operation: Operation, aliases: Aliases = _PLAIN, *, d
     """
     if rule.read_only is not None and rule.read_only != operation.read_only:
         return False
-    fields = _DENIED if deny else _FIELDS
-    for field, values in fields.items():
-        globs = getattr(rule, field)
-        if globs is not None and not _glob_fits(globs, values(operation, aliases)):
-            return False
-    return True
+    return all(
+        glob_fits(getattr(rule, field), values(operation, aliases))
+        for field, values in (DENIED if deny else FIELDS).items()
+        if getattr(rule, field) is not None
+    )
 
 
 def idle_rules(
@@ -99,6 +105,7 @@ def idle_rules(
         quotas: Rules of capability quotas; in place of a caller stands ``quotas``.
     """
     lost = [name for source in failed for name in aliases.of_source(source)]
+    columns = Columns(operations, aliases)
     parts = [
         (caller.name, kind, rules)
         for caller in callers
@@ -106,24 +113,21 @@ def idle_rules(
     ]
     for owner, kind, rules in (*parts, ("quotas", "capability", quotas)):
         for rule in rules:
-            excused = bool(lost) and _glob_fits(rule.source, lost)
-            deny = kind != "allow"
-            if not excused and not any(fits(rule, one, aliases, deny=deny) for one in operations):
-                yield owner, f"{kind} {_shown(rule)}"
+            excused = bool(lost) and glob_fits(rule.source, lost)
+            if not excused and not columns.fits(rule, deny=kind != "allow").any():
+                yield owner, f"{kind} {shown(rule)}"
 
 
-def _shown(rule: RuleConfig) -> str:
+
+
+def shown(rule: RuleConfig) -> str:
+    """Return a rule as JSON, as the configuration could say it."""
     return json.dumps(rule.model_dump(by_alias=True, exclude_none=True), ensure_ascii=False)
 
 
-def _glob_fits(globs: tuple[str, ...] | None, values: Iterable[str]) -> bool:
-    return globs is None or any(_pattern(glob).match(value) for value in values for glob in globs)
-
-
 def _only_source(rule: RuleConfig) -> bool:
-    return rule.read_only is None and all(getattr(rule, f) is None for f in _FIELDS if f != "source")
+    return rule.read_only is None and all(getattr(rule, f) is None for f in FIELDS if f != "source")
 
 
-@lru_cache(maxsize=4096)
-def _pattern(glob: str) -> re.Pattern[str]:
-    return re.compile(fnmatch.translate(glob))
+def _names_source(rule: RuleConfig, names: Sequence[str]) -> bool:
+    return any(name in (rule.source or ()) for name in names)

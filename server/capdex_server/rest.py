@@ -261,21 +261,23 @@ def _readiness(service: Service, caller: Caller | None, quotas: str | None) -> R
         status = "failed" if live.problems or live.failure else "starting"
     if caller is None:
         return Readiness(status=status)
+    permitted = live.current.permissions(caller, service.policy) if live.ready else None
     reasons = {
         source: reason
         for source, reason in live.problems.items()
         if service.policy.may_know_source(caller, live.aliases.of_source(source))
+        or (permitted is not None and permitted.reaches(source))
     }
     if live.failure:
-        reasons["catalog"] = live.failure
+        hidden = "The catalog could not be built anew; the server's log says why."
+        reasons["catalog"] = live.failure if service.policy.may_know_all(caller) else hidden
     if audit.problem:
         reasons["audit"] = audit.problem
     if quotas:
         reasons["quotas"] = quotas
-    snapshot = live.current if live.ready else None
     return Readiness(
         status=status,
-        revision=snapshot.revision if snapshot else None,
-        operations=int(snapshot.mask(caller, service.policy).sum()) if snapshot else None,
+        revision=permitted.revision if permitted else None,
+        operations=int(permitted.mask.sum()) if permitted else None,
         reasons=reasons or None,
     )

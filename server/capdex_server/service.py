@@ -117,16 +117,17 @@ class Service:
 
     def _ranked(self, snapshot: Snapshot, caller: Caller, wanted: Search, explain: bool) -> dict[str, Any]:
         """Rank in the calling thread."""
-        if snapshot.searcher is None:
+        permitted = snapshot.permissions(caller, self.policy)
+        if permitted.searcher is None:
             raise NotReady
-        mask = snapshot.mask(caller, self.policy)
-        mask = snapshot.narrowed(mask, source=wanted.source, read_only=wanted.read_only)
+        mask = snapshot.narrowed(permitted.mask, source=wanted.source, read_only=wanted.read_only)
         if wanted.source is not None and not mask.any():
             return self._nothing_there(snapshot, caller, wanted)
-        result = snapshot.searcher.search(wanted.query, limit=wanted.limit, allowed=mask)
+        result = permitted.searcher.search(wanted.query, limit=wanted.limit, allowed=mask)
         exact = wanted.limit == 1 and any(hit.score >= WHOLE for hit in result.hits)
         budget = max(self._limits.max_search_bytes, EXACT_BYTES if exact else 0)
         answer = build_answer(result, snapshot.catalog, max_bytes=budget)
+        answer["revision"] = permitted.revision
         if result.hint == HINT_NOTHING and wanted.filters:
             answer["hint"] = f"{HINT_NOTHING} Or search without {' and '.join(wanted.filters)}."
         return _explained(answer, result) if explain else answer
@@ -134,12 +135,13 @@ class Service:
     def _nothing_there(self, snapshot: Snapshot, caller: Caller, wanted: Search) -> dict[str, Any]:
         names = ", ".join(one.name for one in snapshot.sources_for(caller, self.policy)[:20]) or "none"
         hint = f"Nothing fits this {' and '.join(wanted.filters)}. Sources you may use: {names}."
-        return {"matches": [], "hint": hint, "revision": snapshot.revision}
+        return {"matches": [], "hint": hint, "revision": snapshot.permissions(caller, self.policy).revision}
 
     async def _execute(self, caller: Caller, arguments: object, entry: Entry) -> dict[str, Any]:
         call = await self.quotas.counted(caller.tenant, EXECUTE_SCOPE, read_call, arguments)
         snapshot = await self._snapshot()
         entry.look_up(snapshot.catalog.get)
+        permitted = snapshot.permissions(caller, self.policy)
         with self._slots.one() as slot:
 
             async def before_send(operation: Operation) -> None:
@@ -151,10 +153,12 @@ class Service:
 
             result = await snapshot.executor.execute(
                 call,
-                allows=snapshot.allows(caller, self.policy),
+                allows=permitted,
                 before_send=before_send,
                 credentials=snapshot.credentials_of(caller),
             )
+        if "revision" in result:
+            result["revision"] = permitted.revision
         if entry.operation is not None:
             await self.trails.queries.executed(caller, entry.operation.name, result)
         _log.info(
@@ -169,18 +173,14 @@ class Service:
 
     async def _capability(self, caller: Caller, name: str) -> dict[str, Any]:
         snapshot = await self._snapshot()
-        operation = self._permitted(snapshot, caller, name)
+        permitted = snapshot.permissions(caller, self.policy)
+        operation = permitted.find(name)
         if operation is None:
-            near = snapshot.catalog.near(name, allowed=snapshot.allows(caller, self.policy))
-            raise UnknownCapability(name, suggestions=near)
+            raise UnknownCapability(name, suggestions=permitted.near(name))
         if operation.availability is Availability.KEPT_OUT:
             raise NotExecutable(operation.name, operation.reason or "it is kept out of the catalog")
-        return await anyio.to_thread.run_sync(_described, snapshot, operation)
-
-    def _permitted(self, snapshot: Snapshot, caller: Caller, name: str) -> Operation | None:
-        operation = snapshot.catalog.get(name)
-        allowed = operation is not None and snapshot.allows(caller, self.policy)(operation)
-        return operation if allowed else None
+        described = await anyio.to_thread.run_sync(_described, snapshot, operation)
+        return {**described, "revision": permitted.revision}
 
 
 def _explained(answer: dict[str, Any], result: SearchResult) -> dict[str, Any]:
@@ -225,5 +225,4 @@ def _described(snapshot: Snapshot, operation: Operation) -> dict[str, Any]:
         "baseUrl": details.base_url,
         "security": [{name: list(scopes) for name, scopes in one.items()} for one in details.security],
         "responses": dict(details.responses),
-        "revision": snapshot.revision,
     }

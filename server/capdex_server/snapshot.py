@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -16,22 +15,13 @@ from capdex_engine.errors import DocumentError
 from capdex_engine.operation import Operation
 from capdex_server.aliases import Aliases
 from capdex_server.callers import Caller
+from capdex_server.columns import Columns
+from capdex_server.permissions import Permissions, SourceSummary
 from capdex_server.policy import Policy
 from capdex_server.remarks import Remark
 
 if TYPE_CHECKING:
     from capdex_engine.rank import Searcher
-
-
-@dataclass(frozen=True, slots=True)
-class SourceSummary:
-    """One configured source as one caller sees it."""
-
-    name: str
-    title: str
-    """Of its documents, with commas between."""
-    operations: int
-    """Operations that the caller may use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +46,38 @@ class Snapshot:
     """``(caller, rule)`` for rules that fit no operation."""
     tenants: Mapping[str, Credentials] = field(default_factory=dict, repr=False)
     """Tenant -> engine source -> scheme -> credential of its own."""
-    _masks: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
+    _permissions: dict[object, Permissions] = field(default_factory=dict, init=False, repr=False)
+    _columns: list[Columns] = field(default_factory=list, init=False, repr=False)
 
     @property
     def revision(self) -> str:
         """Changes with every change of the catalog."""
         return self.catalog.revision
 
+    def permissions(self, caller: Caller, policy: Policy) -> Permissions:
+        """Return what the caller may call; worked out once for all callers with the same rules."""
+        key = (caller.allow, caller.deny, policy.read_only)
+        found = self._permissions.get(key)
+        if found is None:
+            permitted = policy.mask_over(caller, self.columns)
+            found = self._permissions[key] = Permissions(self.catalog, permitted, self.searcher)
+        return found
+
+    @property
+    def columns(self) -> Columns:
+        """What rules look at, of all operations: those in search first, then those kept out."""
+        if not self._columns:
+            everything = (*self.catalog.operations, *self.catalog.kept_out)
+            self._columns.append(Columns(everything, self.aliases))
+        return self._columns[0]
+
     def mask(self, caller: Caller, policy: Policy) -> NDArray[np.bool_]:
-        """Return which of the catalog's operations the caller may use; computed once per caller."""
-        mask = self._masks.get(caller.name)
-        if mask is None:
-            mask = policy.mask(caller, self.catalog.operations, self.aliases)
-            mask.setflags(write=False)
-            self._masks[caller.name] = mask
-        return mask
+        """Return which of the catalog's operations the caller may use."""
+        return self.permissions(caller, policy).mask
 
     def allows(self, caller: Caller, policy: Policy) -> Callable[[Operation], bool]:
         """Return what says whether the caller may see and call an operation of the catalog."""
-        return lambda operation: policy.allows(caller, operation, self.aliases)
+        return self.permissions(caller, policy)
 
     def credentials_of(self, caller: Caller) -> Credentials:
         """Return the credentials of the caller's tenant, which win over those for all."""
@@ -84,23 +87,10 @@ class Snapshot:
         """Return the mask without what a search's own filters leave out."""
         if source is None and not read_only:
             return mask
-        wanted = (
-            (source is None or source in self.aliases.of_source(operation.source))
-            and (not read_only or operation.read_only)
-            for operation in self.catalog.operations
-        )
-        return mask & np.fromiter(wanted, np.bool_, len(mask))
+        columns, count = self.columns, len(mask)
+        narrowed = mask & columns.read_only[:count] if read_only else mask
+        return narrowed if source is None else narrowed & columns.of_source(source)[:count]
 
     def sources_for(self, caller: Caller, policy: Policy) -> list[SourceSummary]:
         """Return the configured sources with an operation that the caller may use, by name."""
-        counts: Counter[str] = Counter()
-        titles: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        for operation, allowed in zip(self.catalog.operations, self.mask(caller, policy), strict=True):
-            if allowed:
-                owner = self.owners.get(operation.source, operation.source)
-                counts[owner] += 1
-                titles[owner].setdefault(operation.api_title)
-        return [
-            SourceSummary(name, ", ".join(filter(None, titles[name])), counts[name])
-            for name in sorted(counts)
-        ]
+        return self.permissions(caller, policy).sources(self.owners)

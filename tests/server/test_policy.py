@@ -58,7 +58,9 @@ def test_a_glob_is_a_glob_and_no_regular_expression():
     ("allow", "deny", "known"),
     [
         ([{"source": "bill*"}], [], True),
-        ([{"tag": "x"}], [], True),
+        ([{"source": ["billing", "x"], "readOnly": True}], [], True),
+        ([{"tag": "x"}], [], False),
+        ([{"source": "bill*", "tag": "x"}], [], False),
         ([{"source": "mail"}], [], False),
         ([{}], [{"source": "billing"}], False),
         ([{}], [{"source": "billing", "tag": "admin"}], True),
