@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from capdex_engine.catalog.names import Nameable, assign_names
+from capdex_engine.catalog.names import Nameable, assign_names, built_name, clean_name, lone_name
 from capdex_engine.operation import Operation
 
 
@@ -49,7 +49,7 @@ class Aliases:
             items = [_nameable(operation) for operation in operations]
             columns = [assign_names(items), *(_prefixed(items, name) for name in self.of_source(source))]
             for operation, item, *names in zip(operations, items, *columns, strict=True):
-                former[operation.name] = tuple({*names, *assign_names([item])} - {operation.name})
+                former[operation.name] = tuple({*names, lone_name(item)} - {operation.name})
         return former
 
 
@@ -61,4 +61,6 @@ def _prefixed(items: Sequence[Nameable], source: str) -> list[str]:
 
 
 def _nameable(operation: Operation) -> Nameable:
-    return Nameable(operation.source, operation.key, operation.operation_id, operation.method, operation.path)
+    """Return what names are made from, with what is slow done: to clean an id, or to build one."""
+    identity = clean_name(operation.operation_id or "") or built_name(operation.method, operation.path)
+    return Nameable(operation.source, operation.key, identity, operation.method, operation.path)

@@ -54,6 +54,11 @@ def built_name(method: str, path: str) -> str:
     return (method.lower() or "path") + "".join(parts)
 
 
+def lone_name(item: Nameable) -> str:
+    """Return the name of an operation that has none beside it."""
+    return _local_ladder(item)(0)
+
+
 def assign_names(items: Sequence[Nameable]) -> list[str]:
     """Return one name for each item, unique over all of them and independent of their order.
 
@@ -98,13 +103,12 @@ def _settle(ladders: Sequence[Ladder], burned: set[str]) -> list[str]:
 
 
 def _local_ladder(item: Nameable) -> Ladder:
-    built = built_name(item.method, item.path)
-    base = clean_name(item.operation_id or "") or built
+    base = clean_name(item.operation_id or "") or built_name(item.method, item.path)
 
     def candidate(turn: int) -> str:
         if turn == 0:
             return _fit(base)
-        if turn == 1 and base != built:
+        if turn == 1 and base != (built := built_name(item.method, item.path)):
             return _fit(f"{base}_{built}")
         return _with_hash(base, item.key, turn)
 

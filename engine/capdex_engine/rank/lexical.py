@@ -318,9 +318,14 @@ class LexicalIndex:
 def top(
     scores: NDArray[np.float32], count: int, allowed: NDArray[np.bool_] | None = None
 ) -> NDArray[np.int64]:
-    """Return the numbers of the best ``count`` scores above 0 among the allowed, best first."""
+    """Return the numbers of the best ``count`` scores above 0 among the allowed, best first.
+
+    Of equal scores the lower numbers are taken.
+    """
     usable = scores > 0 if allowed is None else (scores > 0) & allowed
     rows = np.flatnonzero(usable)
     if len(rows) > count:
-        rows = rows[np.argpartition(-scores[rows], count - 1)[:count]]
+        last = np.partition(scores[rows], -count)[-count]
+        better, equal = rows[scores[rows] > last], rows[scores[rows] == last]
+        rows = np.concatenate([better, equal[: count - len(better)]])
     return rows[np.lexsort((rows, -scores[rows]))]
