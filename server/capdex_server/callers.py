@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -70,6 +70,11 @@ class Callers:
             for token in _tokens(config)
         ]
         self._by_name = {caller.name: caller for _, _, caller in self._by_hash}
+
+    @property
+    def by_name(self) -> Mapping[str, Caller]:
+        """Everyone who may call, the anonymous caller too."""
+        return self._by_name or {LOCAL.name: LOCAL}
 
     @property
     def anonymous(self) -> Caller | None:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 import capdex_engine
-from capdex_server.cli import audit, call, catalog, demo, difference, models, search, serve, token
+from capdex_server.cli import audit, call, catalog, demo, difference, models, policy, search, serve, token
 
 app = typer.Typer(
     name="capdex",
@@ -22,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 catalog_app = typer.Typer(help="Read API descriptions.", no_args_is_help=True)
+policy_app = typer.Typer(help="Who may call what, and why.", no_args_is_help=True)
 models_app = typer.Typer(help="The encoder that models.lock pins.", no_args_is_help=True)
 token_app = typer.Typer(help="Tokens for callers.", no_args_is_help=True)
 
@@ -34,11 +35,14 @@ app.command("audit")(audit.audit)
 catalog_app.command("list")(catalog.list_operations)
 catalog_app.command("check")(catalog.check)
 catalog_app.command("diff")(difference.diff)
+policy_app.command("explain")(policy.explain)
+policy_app.command("list")(policy.list_permitted)
 models_app.command("verify")(models.verify)
 models_app.command("path")(models.path)
 token_app.command("new")(token.new)
 app.add_typer(token_app, name="token")
 app.add_typer(catalog_app, name="catalog")
+app.add_typer(policy_app, name="policy")
 app.add_typer(models_app, name="models")
 for command in entry_points(group="capdex.commands"):
     app.add_typer(command.load(), name=command.name)
