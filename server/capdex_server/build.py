@@ -23,7 +23,7 @@ from capdex_server.credentials import Credential, DefaultCredentials, Secrets, r
 from capdex_server.oauth import OwnedTokens, TokenStore
 from capdex_server.outbound import Outbound, configured_origins
 from capdex_server.pieces import FetchFailed, Piece, Stamp, read_file, stamp_of
-from capdex_server.policy import idle_rules
+from capdex_server.policy import Policy, idle_rules
 from capdex_server.reach import Retriever
 from capdex_server.remarks import remarks_on
 from capdex_server.snapshot import Snapshot
@@ -382,7 +382,7 @@ class Builder:
         sender = ByOwner(self._transport or self._outbound, loaded.owners)
         everything = (*catalog.operations, *catalog.kept_out)
         aliases = Aliases(loaded.names, everything)
-        return Snapshot(
+        snapshot = Snapshot(
             catalog,
             _executor(
                 self.settings,
@@ -404,6 +404,9 @@ class Builder:
             ),
             loaded.tenants,
         )
+        if snapshot.searcher is not None:
+            snapshot.prepare(self.settings.callers, Policy(read_only=self.settings.read_only))
+        return snapshot
 
     def _searcher(self, catalog: Catalog) -> Searcher | None:
         if self._encoder is None:

@@ -55,9 +55,17 @@ class Columns:
         """Return which operations are of the source that goes by this name."""
         return self._column("source").which(lambda names: name in names)
 
-    def fits(self, rule: RuleConfig, *, deny: bool = False) -> NDArray[np.bool_]:
-        """Return which operations the rule fits, shape (operations,); see ``policy.fits``."""
-        found = np.ones(len(self.operations), np.bool_)
+    def fits(
+        self, rule: RuleConfig, *, deny: bool = False, among: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.bool_]:
+        """Return which operations the rule fits, shape (operations,); see ``policy.fits``.
+
+        Args:
+            rule: Of a caller.
+            deny: The rule forbids.
+            among: The operations that are of interest; all when ``None``.
+        """
+        found = np.ones(len(self.operations), np.bool_) if among is None else among.copy()
         if rule.read_only is not None:
             found &= self.read_only == rule.read_only
         for field in FIELDS:
@@ -69,8 +77,9 @@ class Columns:
     def _named(self, globs: tuple[str, ...], found: NDArray[np.bool_], deny: bool) -> NDArray[np.bool_]:
         """Names differ one and all, so only those of the operations that all else fits are looked at."""
         names = (DENIED if deny else FIELDS)["name"]
-        for row in np.flatnonzero(found).tolist():
-            found[row] = glob_fits(globs, names(self.operations[row], self._aliases))
+        rows = np.flatnonzero(found)
+        those = (names(self.operations[row], self._aliases) for row in rows.tolist())
+        found[rows] = np.fromiter((glob_fits(globs, one) for one in those), np.bool_, len(rows))
         return found
 
     def _column(self, field: str) -> _Column:

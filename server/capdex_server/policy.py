@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,20 @@ from capdex_server.columns import DENIED, FIELDS, Columns, glob_fits
 from capdex_server.config import CallerConfig, RuleConfig
 
 _PLAIN: Final = Aliases()
+
+
+class Rules(Protocol):
+    """A caller, or its configuration."""
+
+    @property
+    def allow(self) -> tuple[RuleConfig, ...]:
+        """No rule, no access."""
+        ...
+
+    @property
+    def deny(self) -> tuple[RuleConfig, ...]:
+        """Wins over ``allow``."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +54,13 @@ class Policy:
         """Return shape ``(len(operations),)``: what the caller may see."""
         return self.mask_over(caller, Columns(operations, aliases))
 
-    def mask_over(self, caller: Caller, columns: Columns) -> NDArray[np.bool_]:
+    def mask_over(self, caller: Rules, columns: Columns) -> NDArray[np.bool_]:
         """Return :meth:`mask` of columns that are made once for all callers."""
         allowed = np.zeros(len(columns.operations), np.bool_)
         for rule in caller.allow:
-            allowed |= columns.fits(rule)
+            allowed |= columns.fits(rule, among=~allowed)
         for rule in caller.deny if allowed.any() else ():
-            allowed &= ~columns.fits(rule, deny=True)
+            allowed &= ~columns.fits(rule, deny=True, among=allowed)
         return allowed & columns.read_only if self.read_only else allowed
 
     def may_know_source(self, caller: Caller, names: Sequence[str]) -> bool:

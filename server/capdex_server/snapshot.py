@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from capdex_server.aliases import Aliases
 from capdex_server.callers import Caller
 from capdex_server.columns import Columns
 from capdex_server.permissions import Permissions, SourceSummary
-from capdex_server.policy import Policy
+from capdex_server.policy import Policy, Rules
 from capdex_server.remarks import Remark
 
 if TYPE_CHECKING:
@@ -54,7 +54,13 @@ class Snapshot:
         """Changes with every change of the catalog."""
         return self.catalog.revision
 
-    def permissions(self, caller: Caller, policy: Policy) -> Permissions:
+    def prepare(self, callers: Iterable[Rules], policy: Policy) -> None:
+        """Work out beforehand what takes long for the first request of each caller."""
+        for caller in callers:
+            permissions = self.permissions(caller, policy)
+            _ = permissions.searcher, permissions.revision
+
+    def permissions(self, caller: Rules, policy: Policy) -> Permissions:
         """Return what the caller may call; worked out once for all callers with the same rules."""
         key = (caller.allow, caller.deny, policy.read_only)
         found = self._permissions.get(key)
