@@ -225,7 +225,10 @@ class SourceConfig(_Table):
 
 
 class RuleConfig(_Table):
-    """One rule: it fits where every field that is given fits; a field fits where one glob does."""
+    """One rule: it fits where every field that is given fits; a field fits where one glob does.
+
+    What no allow rule fits, or a deny rule does, is not there for the caller (``capdex policy explain``).
+    """
 
     source: Globs | None = None
     """Globs over source names; of a folder's documents the folder's name and ``NAME.FILE`` both fit."""
@@ -254,7 +257,7 @@ class CallerConfig(_Table):
     expires: Moment | None = None
     """When the tokens cease to be valid, save those that say it themselves."""
     scopes: frozenset[Literal["search", "execute"]] = frozenset({"search", "execute"})
-    """The tools it may use."""
+    """The tools it may use, whatever the rules say."""
     allow: tuple[RuleConfig, ...] = ()
     """No rule, no access; ``[{}]`` allows everything."""
     deny: tuple[RuleConfig, ...] = ()
@@ -328,7 +331,7 @@ class Settings(BaseSettings):
     allowed_origins: Globs = ()
     """Origins of browsers to serve beside the server's own: ``"https://app.example.com"``."""
     read_only: bool = False
-    """Deny everything that can change something."""
+    """Deny everything that can change something, to every caller, whatever its rules say."""
     limits: Limits = Limits()
     """Times and sizes."""
     documents: DocumentLimits = DocumentLimits()
