@@ -132,8 +132,6 @@ def idle_rules(
                 yield owner, f"{kind} {shown(rule)}"
 
 
-
-
 def shown(rule: RuleConfig) -> str:
     """Return a rule as JSON, as the configuration could say it."""
     return json.dumps(rule.model_dump(by_alias=True, exclude_none=True), ensure_ascii=False)

@@ -138,6 +138,8 @@ class Service:
         return {"matches": [], "hint": hint, "revision": snapshot.permissions(caller, self.policy).revision}
 
     async def _execute(self, caller: Caller, arguments: object, entry: Entry) -> dict[str, Any]:
+        if self.live.ready:  # what is refused before its name is looked up stands in the trail under it too
+            entry.look_up(self.live.current.catalog.get)
         call = await self.quotas.counted(caller.tenant, EXECUTE_SCOPE, read_call, arguments)
         snapshot = await self._snapshot()
         entry.look_up(snapshot.catalog.get)
