@@ -369,3 +369,29 @@ def reload(
     bad = any(figures[phase][fault] for phase in ("at_rest", "changing") for fault in ("failures", "mixed"))
     if bad or figures["changing"]["revisions"] < 2:
         raise typer.Exit(1)
+
+
+@app.command()
+def faults(
+    seconds: Annotated[float, typer.Option(min=2, help="Of healthy calls, in each half of a round.")] = 15,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of calm and faults.")] = 4,
+    rate: Annotated[float, typer.Option(min=1, help="Healthy calls a second.")] = 30,
+    timeout: Annotated[float, typer.Option(min=0.5, help="Of the server for one call, in seconds.")] = 3,
+    out: Annotated[Path | None, typer.Option(help="Folder to write FAULTS.md to.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the page.")] = False,
+) -> None:
+    """Serve a faulty upstream's API: what callers are told, and whether healthy calls suffer.
+
+    Exit code 1 when the server died, a planted credential leaked, an answer was wrong or came late, or the
+    p99 of healthy calls more than doubled.
+    """
+    from .faults import failures, measure_faults
+    from .faults_page import faults_page, write_page
+
+    with _errors():
+        figures = measure_faults(seconds=seconds, rounds=rounds, rate=rate, timeout=timeout, say=_say)
+        page = faults_page(figures) if out is None else write_page(figures, out)
+    typer.echo(json.dumps(figures, indent=2) if as_json else page)
+    for failure in failures(figures):
+        _say(failure)
+    raise typer.Exit(1 if failures(figures) else 0)

@@ -12,6 +12,7 @@ import httpcore2
 import httpx2
 
 from capdex_engine.errors import AddressRefused, UpstreamUnreachable
+from capdex_server.streams import HeadBound
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -116,10 +117,14 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         share = timeout / len(addresses) if timeout else None
         for address in addresses[:-1]:
             try:
-                return await self._backend.connect_tcp(address, port, share, local_address, socket_options)
+                return HeadBound(
+                    await self._backend.connect_tcp(address, port, share, local_address, socket_options)
+                )
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
                 continue
-        return await self._backend.connect_tcp(addresses[-1], port, share, local_address, socket_options)
+        return HeadBound(
+            await self._backend.connect_tcp(addresses[-1], port, share, local_address, socket_options)
+        )
 
     async def _permitted(self, host: str, port: int, timeout: float | None) -> list[str]:
         try:

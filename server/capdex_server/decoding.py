@@ -9,6 +9,10 @@ from typing import Final
 _GZIP: Final = frozenset({"gzip", "x-gzip"})
 _STEP: Final = 256 * 1024
 """Most bytes that one step may inflate to."""
+_CHUNK: Final = 64
+"""Bytes that a chunk counts for beside its own: a body in chunks of one byte takes minutes to put together."""
+_MEMBER: Final = 256
+"""Bytes that a further gzip member counts for: opening one takes time, and an empty one gives nothing."""
 
 
 class BodyReader:
@@ -49,12 +53,15 @@ class BodyReader:
         """
         # Bytes as sent count too, with room for what compression may add: a compressed stream can go on
         # for ever and inflate to nothing.
-        self._unread -= len(chunk)
+        self._unread -= len(chunk) + _CHUNK
         if self._unread < 0:
             self.truncated = True
             return False
         pieces = self._inflate.pieces(chunk) if self._inflate else (chunk,)
         for piece in pieces:
+            if self._inflate and self._inflate.members * _MEMBER > self._unread:
+                self.truncated = True
+                return False
             room = self._limit - len(self._body)
             self._body += piece[:room]
             if len(piece) > room:
@@ -78,6 +85,8 @@ class _Inflate:
     def __init__(self, coding: str) -> None:
         self._gzip = coding in _GZIP
         self._started = False
+        self.members = 0
+        """Those after the first."""
         self._new(zlib.MAX_WBITS | 16 if self._gzip else zlib.MAX_WBITS)
 
     def _new(self, wbits: int) -> None:
@@ -94,6 +103,7 @@ class _Inflate:
             if self._decompressor.eof:
                 if not self._gzip or not chunk.strip(b"\0"):
                     return
+                self.members += 1
                 self._new(zlib.MAX_WBITS | 16)
             piece = self._step(chunk)
             yield piece

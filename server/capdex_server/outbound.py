@@ -16,6 +16,7 @@ from typing import Final
 from urllib.parse import quote
 
 import anyio
+import anyio.lowlevel
 import httpcore2
 import httpx2
 
@@ -34,6 +35,7 @@ from capdex_server.decoding import BodyReader
 from capdex_server.fetching import MAX_REDIRECTS, fetch_document, redirect_target
 from capdex_server.pieces import Piece
 from capdex_server.reach import Origin, allowed_origins
+from capdex_server.streams import CleanPool, HeadBound
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds for one connection, within the call's own limit."""
@@ -41,6 +43,8 @@ PAUSES: Final = (0.1, 0.4)
 """Seconds before each further attempt at a call that found no connection."""
 MAX_CONNECTIONS: Final = 256
 """Of one source; further calls wait within their time."""
+_AT_ONCE: Final = 16
+"""Chunks that are taken before others may go on: thousands come with one read where each is one byte."""
 _HOP_BY_HOP: Final = frozenset(
     {"host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
     | {"content-length"}
@@ -160,7 +164,7 @@ class Outbound:
         key = (source, documents)
         if key not in self._pools:
             self._ssl_context = self._ssl_context or httpx2.create_ssl_context(trust_env=False)
-            self._pools[key] = httpcore2.AsyncConnectionPool(
+            self._pools[key] = CleanPool(
                 ssl_context=self._ssl_context,
                 network_backend=GuardedBackend(self._private(source, documents), self._resolver),
                 max_connections=MAX_CONNECTIONS,
@@ -247,9 +251,15 @@ async def _exchange(
         headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in answer.headers]
         received.body = BodyReader(headers, max_bytes)
         received.headers, received.status = headers, answer.status
+        if isinstance(stream := answer.extensions["network_stream"], HeadBound):
+            stream.head_ended()
+        chunks = 0
         async for chunk in answer.aiter_stream():
             if not received.body.feed(chunk):
                 break
+            chunks += 1
+            if chunks % _AT_ONCE == 0:
+                await anyio.lowlevel.checkpoint()
         else:
             received.body.finish()
 

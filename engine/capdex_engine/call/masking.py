@@ -12,6 +12,8 @@ from capdex_engine.call.credentials import MASK
 
 MIN_LENGTH: Final = 6
 """Shorter credentials are not masked: they would blot out innocent text."""
+_WINDOW: Final = 64 * 1024
+"""Bytes that are searched at once."""
 
 
 class Masker:
@@ -25,15 +27,39 @@ class Masker:
         long = sorted({secret for secret in secrets if len(secret) >= MIN_LENGTH}, key=len, reverse=True)
         forms = [form for secret in long for form in _forms(secret)]
         self._pattern = re.compile(b"|".join(forms), re.DOTALL) if forms else None
+        # As JSON writes it, a character of up to four bytes has up to twelve; base64 with its end has fewer.
+        self._longest = max((12 * len(secret) + 12 for secret in long), default=0)
         self.hit = False
 
     def data(self, data: bytes) -> bytes:
         """Return ``data`` with every secret replaced."""
-        if self._pattern is None:
+        found = self._spans(data)
+        if not found:
             return data
-        masked, count = self._pattern.subn(MASK.encode(), data)
-        self.hit = self.hit or count > 0
-        return masked
+        self.hit = True
+        pieces, end = [], 0
+        for start, stop in found:
+            pieces += [data[end:start], MASK.encode()]
+            end = stop
+        return b"".join([*pieces, data[end:]])
+
+    def _spans(self, data: bytes) -> list[tuple[int, int]]:
+        """Return where secrets stand.
+
+        A search holds up every other thread until it returns, so it looks at one window after another.
+        """
+        spans: list[tuple[int, int]] = []
+        if self._pattern is None:
+            return spans
+        end = 0
+        for window in range(0, len(data), _WINDOW):
+            stop = window + _WINDOW
+            for found in self._pattern.finditer(data, max(window, end), stop + self._longest):
+                if found.start() >= stop:
+                    break
+                spans.append(found.span())
+                end = found.end()
+        return spans
 
     def text(self, text: str) -> str:
         """Return ``text`` with every secret replaced."""
@@ -47,7 +73,7 @@ class Masker:
             return value
         # Every form that a string can hold a secret in is in the pattern as JSON writes it, too.
         written = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        return self._json(value) if self._pattern.search(written) else value
+        return self._json(value) if self._spans(written) else value
 
     def _json(self, value: Any) -> Any:
         if isinstance(value, str):

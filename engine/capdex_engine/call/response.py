@@ -35,6 +35,8 @@ _DROPPED: Final = frozenset(
 )
 MAX_DEPTH: Final = 100
 """Levels of a JSON answer; what is nested deeper is passed on as text."""
+_LARGE: Final = 128 * 1024
+"""Bytes of a truncated answer that is not tried as JSON."""
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _PAGING: Final = re.compile(
     r"\$?(?:page|per_?page|page_?(?:size|number|no|token|limit|index)|limit|offset|cursor|next_?(?:page|token|cursor)"
@@ -96,7 +98,8 @@ def read_body(response: Response, content_type: str | None, masker: Masker) -> A
     kind = Kind.JSON if content_type is None else kind_of(content_type)
     if _is_coded(response):
         kind = Kind.BINARY
-    if kind is Kind.JSON:
+    # What was cut at megabytes is no JSON any more, and finding that out holds up every other thread.
+    if kind is Kind.JSON and not (response.truncated and len(data) > _LARGE):
         found, value = read_json(data, charset_of(content_type or ""))
         if found:
             return masker.json(value)

@@ -1,0 +1,85 @@
+"""Connections that keep to HTTP's order: a bounded head, and nothing left over for the next call."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any, Final
+
+import httpcore2
+
+HEAD_BYTES: Final = 256 * 1024
+"""Most bytes before an answer's body: headers, and any number of interim answers (1xx)."""
+_HEAD_READ: Final = 16 * 1024
+"""Bytes read at once until then: parsing many interim answers holds up everybody else."""
+
+
+class HeadBound(httpcore2.AsyncNetworkStream):
+    """A stream that fails when an answer's head does not end.
+
+    Each write begins a new head; :meth:`head_ended` says that it has come.
+    """
+
+    def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
+        self._stream = stream
+        self._room: int | None = None
+
+    def head_ended(self) -> None:
+        """Let the body pass, whose reader has a limit of its own."""
+        self._room = None
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Return what has come.
+
+        Raises:
+            httpcore2.RemoteProtocolError: The head is longer than :data:`HEAD_BYTES`.
+        """
+        if self._room is None:
+            return await self._stream.read(max_bytes, timeout)
+        data = await self._stream.read(min(max_bytes, _HEAD_READ), timeout)
+        self._room -= len(data)
+        if self._room < 0:
+            raise httpcore2.RemoteProtocolError("the head of the answer does not end")
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Send a piece of a request."""
+        self._room = HEAD_BYTES
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._stream.aclose()
+
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.AsyncNetworkStream:
+        """Return the same over TLS."""
+        return HeadBound(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:
+        """Return what the stream says."""
+        return self._stream.get_extra_info(info)
+
+
+class CleanPool(httpcore2.AsyncConnectionPool):
+    """Uses no connection again on which more has come than one answer.
+
+    The surplus would be taken for the answer to the next call, which may be another caller's.
+    """
+
+    def create_connection(self, origin: httpcore2.Origin) -> httpcore2.AsyncConnectionInterface:
+        """Return a connection that counts as expired once something is left over."""
+        made = super().create_connection(origin)
+        made.has_expired = _expiry(made)  # type: ignore[method-assign]
+        return made
+
+
+def _expiry(connection: Any) -> Any:
+    expired = connection.has_expired
+
+    def has_expired() -> bool:
+        # h11 keeps what it read beyond the answer, and the pool looks at the socket alone.
+        state = getattr(connection._connection, "_h11_state", None)
+        return bool(expired() or (state is not None and connection.is_idle() and state.trailing_data[0]))
+
+    return has_expired
