@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 _GZIP: Final = frozenset({"gzip", "x-gzip"})
-_STEP: Final = 256 * 1024
+_STEP: Final = 64 * 1024
 """Most bytes that one step may inflate to."""
+_SLACK: Final = 256 * 1024
+"""Bytes as sent that are always read."""
 _CHUNK: Final = 64
 """Bytes that a chunk counts for beside its own: a body in chunks of one byte takes minutes to put together."""
-_MEMBER: Final = 256
+_MEMBER: Final = 1024
 """Bytes that a further gzip member counts for: opening one takes time, and an empty one gives nothing."""
 
 
@@ -32,7 +34,7 @@ class BodyReader:
         coding = codings[0] if len(codings) == 1 else ""
         self._inflate = _Inflate(coding) if coding in _GZIP | {"deflate"} else None
         self._limit = limit
-        self._unread = limit + limit // 8 + _STEP
+        self._unread = limit + limit // 8 + _SLACK
         self._body = bytearray()
         self.truncated = False
 
@@ -51,23 +53,31 @@ class BodyReader:
         Raises:
             zlib.error: The chunk is not what ``Content-Encoding`` says.
         """
+        for _ in self.steps(chunk):
+            pass
+        return not self.truncated
+
+    def steps(self, chunk: bytes) -> Iterator[None]:
+        """Take a chunk, pausing after each step of bounded work, until its end or that of the limit.
+
+        Raises:
+            zlib.error: The chunk is not what ``Content-Encoding`` says.
+        """
         # Bytes as sent count too, with room for what compression may add: a compressed stream can go on
         # for ever and inflate to nothing.
         self._unread -= len(chunk) + _CHUNK
         if self._unread < 0:
             self.truncated = True
-            return False
+            return
         pieces = self._inflate.pieces(chunk) if self._inflate else (chunk,)
         for piece in pieces:
-            if self._inflate and self._inflate.members * _MEMBER > self._unread:
-                self.truncated = True
-                return False
             room = self._limit - len(self._body)
             self._body += piece[:room]
-            if len(piece) > room:
+            costly = self._inflate is not None and self._inflate.members * _MEMBER > self._unread
+            if len(piece) > room or costly:
                 self.truncated = True
-                return False
-        return True
+                return
+            yield
 
     def finish(self) -> None:
         """Note the end of the body.

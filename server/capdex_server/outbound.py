@@ -44,7 +44,7 @@ PAUSES: Final = (0.1, 0.4)
 MAX_CONNECTIONS: Final = 256
 """Of one source; further calls wait within their time."""
 _AT_ONCE: Final = 16
-"""Chunks that are taken before others may go on: thousands come with one read where each is one byte."""
+"""Steps until others may go on: one read may bring thousands of chunks, or inflate to megabytes."""
 _HOP_BY_HOP: Final = frozenset(
     {"host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
     | {"content-length"}
@@ -253,13 +253,13 @@ async def _exchange(
         received.headers, received.status = headers, answer.status
         if isinstance(stream := answer.extensions["network_stream"], HeadBound):
             stream.head_ended()
-        chunks = 0
+        steps = 0
         async for chunk in answer.aiter_stream():
-            if not received.body.feed(chunk):
+            for steps, _ in enumerate(received.body.steps(chunk), steps + 1):
+                if steps % _AT_ONCE == 0:
+                    await anyio.lowlevel.checkpoint()
+            if received.body.truncated:
                 break
-            chunks += 1
-            if chunks % _AT_ONCE == 0:
-                await anyio.lowlevel.checkpoint()
         else:
             received.body.finish()
 

@@ -8,9 +8,11 @@ from typing import Any, Final
 import httpcore2
 
 HEAD_BYTES: Final = 256 * 1024
-"""Most bytes before an answer's body: headers, and any number of interim answers (1xx)."""
-_HEAD_READ: Final = 16 * 1024
-"""Bytes read at once until then: parsing many interim answers holds up everybody else."""
+"""Most bytes before an answer's body."""
+INTERIM: Final = 20
+"""Most interim answers (1xx) before the answer."""
+_HEAD_READ: Final = 4 * 1024
+"""Bytes read at once until then: parsing hundreds of interim answers holds up everybody else."""
 
 
 class HeadBound(httpcore2.AsyncNetworkStream):
@@ -22,6 +24,7 @@ class HeadBound(httpcore2.AsyncNetworkStream):
     def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
         self._stream = stream
         self._room: int | None = None
+        self._blanks = 0
 
     def head_ended(self) -> None:
         """Let the body pass, whose reader has a limit of its own."""
@@ -31,19 +34,24 @@ class HeadBound(httpcore2.AsyncNetworkStream):
         """Return what has come.
 
         Raises:
-            httpcore2.RemoteProtocolError: The head is longer than :data:`HEAD_BYTES`.
+            httpcore2.RemoteProtocolError: The head is longer than :data:`HEAD_BYTES`, or comes after more
+                than :data:`INTERIM` others.
         """
         if self._room is None:
             return await self._stream.read(max_bytes, timeout)
+        # The head is still to come, so each blank line so far has ended an interim answer.
+        if self._blanks > INTERIM:
+            raise httpcore2.RemoteProtocolError("too many interim answers")
         data = await self._stream.read(min(max_bytes, _HEAD_READ), timeout)
         self._room -= len(data)
+        self._blanks += data.count(b"\n\r\n") + data.count(b"\n\n")
         if self._room < 0:
             raise httpcore2.RemoteProtocolError("the head of the answer does not end")
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Send a piece of a request."""
-        self._room = HEAD_BYTES
+        self._room, self._blanks = HEAD_BYTES, 0
         await self._stream.write(buffer, timeout)
 
     async def aclose(self) -> None:

@@ -12,7 +12,7 @@ from capdex_engine.call.credentials import MASK
 
 MIN_LENGTH: Final = 6
 """Shorter credentials are not masked: they would blot out innocent text."""
-_WINDOW: Final = 64 * 1024
+_WINDOW: Final = 16 * 1024
 """Bytes that are searched at once."""
 
 
@@ -20,7 +20,7 @@ class Masker:
     """Replaces exact occurrences of secrets: raw, percent-encoded, JSON-escaped, base64.
 
     Base64 of a longer text that holds a secret, such as a whole header, loses the characters that hold it.
-    ``hit`` tells whether anything was replaced.
+    ``hit`` tells whether anything was replaced; no form of a secret has more than ``longest`` bytes.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -28,7 +28,7 @@ class Masker:
         forms = [form for secret in long for form in _forms(secret)]
         self._pattern = re.compile(b"|".join(forms), re.DOTALL) if forms else None
         # As JSON writes it, a character of up to four bytes has up to twelve; base64 with its end has fewer.
-        self._longest = max((12 * len(secret) + 12 for secret in long), default=0)
+        self.longest = max((12 * len(secret) + 12 for secret in long), default=0)
         self.hit = False
 
     def data(self, data: bytes) -> bytes:
@@ -54,7 +54,7 @@ class Masker:
         end = 0
         for window in range(0, len(data), _WINDOW):
             stop = window + _WINDOW
-            for found in self._pattern.finditer(data, max(window, end), stop + self._longest):
+            for found in self._pattern.finditer(data, max(window, end), stop + self.longest):
                 if found.start() >= stop:
                     break
                 spans.append(found.span())

@@ -37,6 +37,8 @@ MAX_DEPTH: Final = 100
 """Levels of a JSON answer; what is nested deeper is passed on as text."""
 _LARGE: Final = 128 * 1024
 """Bytes of a truncated answer that is not tried as JSON."""
+_MOST: Final = 4
+"""Bytes of a character, of which each takes at least one byte of an answer."""
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _PAGING: Final = re.compile(
     r"\$?(?:page|per_?page|page_?(?:size|number|no|token|limit|index)|limit|offset|cursor|next_?(?:page|token|cursor)"
@@ -68,7 +70,8 @@ def envelope(
         "truncated": response.truncated,
         **extra,
     }
-    body = read_body(response, content_type, masker)
+    body, cut_short = read_body(response, content_type, masker, max_bytes)
+    result["truncated"] = result["truncated"] or cut_short
     if masker.hit:
         result["masked"] = True
     return _fitted(result, body, operation, max_bytes)
@@ -85,8 +88,12 @@ def shown_headers(headers: Sequence[tuple[str, str]]) -> dict[str, str]:
     return shown
 
 
-def read_body(response: Response, content_type: str | None, masker: Masker) -> Any:
-    """Return the body as JSON, text, ``{"base64"}`` or None, credentials masked.
+def read_body(
+    response: Response, content_type: str | None, masker: Masker, max_bytes: int
+) -> tuple[Any, bool]:
+    """Return the body as JSON, text, ``{"base64"}`` or None, credentials masked, and whether it is cut.
+
+    Of text and bytes only what may fit ``max_bytes`` is read, so that megabytes hold up no other call.
 
     JSON that is broken, nested beyond :data:`MAX_DEPTH`, or holds what cannot be said again in JSON over
     UTF-8 (NaN, numbers beyond all range, lone surrogates) is text.
@@ -94,7 +101,7 @@ def read_body(response: Response, content_type: str | None, masker: Masker) -> A
     """
     data = response.body
     if not data:
-        return None
+        return None, False
     kind = Kind.JSON if content_type is None else kind_of(content_type)
     if _is_coded(response):
         kind = Kind.BINARY
@@ -102,10 +109,15 @@ def read_body(response: Response, content_type: str | None, masker: Masker) -> A
     if kind is Kind.JSON and not (response.truncated and len(data) > _LARGE):
         found, value = read_json(data, charset_of(content_type or ""))
         if found:
-            return masker.json(value)
-    if kind is Kind.BINARY or (content_type is None and not _is_utf8(data, response.truncated)):
-        return {"base64": base64.b64encode(masker.data(data)).decode()}
-    return masker.text(read_text(data, content_type, truncated=response.truncated))
+            return masker.json(value), False
+    shown = data[: _MOST * max_bytes]
+    cut_short = len(shown) < len(data)
+    ragged = response.truncated or cut_short
+    # What the cut left of a secret is in none of its forms.
+    end = -masker.longest if cut_short and masker.longest else None
+    if kind is Kind.BINARY or (content_type is None and not _is_utf8(shown, ragged)):
+        return {"base64": base64.b64encode(masker.data(shown)[:end]).decode()}, cut_short
+    return masker.text(read_text(shown, content_type, truncated=ragged))[:end], cut_short
 
 
 def read_json(data: bytes, charset: str | None = None) -> tuple[bool, Any]:

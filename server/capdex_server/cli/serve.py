@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -49,6 +50,8 @@ def serve_forever(run: Run) -> None:
     from capdex_server.logs import configure_logs
 
     configure_logs()
+    # Large answers are read in threads; while one works, each turn of the event loop waits this long for it.
+    sys.setswitchinterval(0.0005)
     app = create_app(live_of(run), run.settings, quotas=quotas_of(run))
     with bound_socket(run.settings.host, run.settings.port) as listener:
         progress(f"serving {url_of(listener)}/mcp/agent (stop with Ctrl-C)")
