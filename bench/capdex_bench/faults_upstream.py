@@ -55,6 +55,7 @@ class FaultUpstream:
         self.gone: Counter[str] = Counter()
         """``METHOD name`` -> connections that the other side closed while the fault was played."""
         self._changed = threading.Condition()
+        self._servers: list[asyncio.Server] = []
         self._closed = socket.socket()
 
     async def start(self) -> None:
@@ -72,6 +73,7 @@ class FaultUpstream:
         for place, context in contexts.items():
             play = self._silent if place == "tls_hang" else self._serve
             server = await asyncio.start_server(play, "127.0.0.1", 0, ssl=context)
+            self._servers.append(server)
             ports[place] = server.sockets[0].getsockname()[1]
         self._closed.bind(("127.0.0.1", 0))  # and never listens
         ports["closed"] = self._closed.getsockname()[1]
@@ -83,8 +85,14 @@ class FaultUpstream:
         with self._changed:
             return self._changed.wait_for(lambda: counter[key] > 0, seconds)
 
-    def close(self) -> None:
-        """Give the port that nobody listens on back."""
+    async def close(self) -> None:
+        """End everything that is under way, and listen no more."""
+        for server in self._servers:
+            server.close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._closed.close()
 
     def _count(self, counter: Counter[str], key: str) -> None:
@@ -93,7 +101,8 @@ class FaultUpstream:
             self._changed.notify_all()
 
     async def _silent(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
+        # A cancelled handler is an error to asyncio's streams.
+        with contextlib.suppress(OSError, asyncio.CancelledError):
             await reader.read(-1)
         writer.close()
 
@@ -102,12 +111,10 @@ class FaultUpstream:
         try:
             while await self._exchange(reader, writer):
                 pass
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.CancelledError):
+            pass  # a cancelled handler is an error to asyncio's streams
         finally:
             writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Play one request's fault; return whether another request may follow."""
@@ -187,18 +194,10 @@ def fault_upstream(folder: Path) -> Iterator[FaultUpstream]:
         asyncio.run_coroutine_threadsafe(upstream.start(), loop).result(10)
         yield upstream
     finally:
-        asyncio.run_coroutine_threadsafe(_end_all(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(upstream.close(), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         loop.close()
-        upstream.close()
-
-
-async def _end_all() -> None:
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def main() -> None:

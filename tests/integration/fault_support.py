@@ -28,8 +28,8 @@ KEY: Final = planted("fault upstream's key")
 Execute = Callable[..., Awaitable[dict[str, Any]]]
 
 
-def fault_app(upstream: FaultUpstream, folder: Path, **limits: Any) -> tuple[FastAPI, Outbound]:
-    """Return an application over every address of the upstream, and what it sends with."""
+def fault_app(upstream: FaultUpstream, folder: Path, **limits: Any) -> FastAPI:
+    """Return an application over every address of the upstream."""
     sources = {}
     for place, url in upstream.urls.items():
         (folder / f"{place}.json").write_bytes(serialised(place, url))
@@ -44,13 +44,23 @@ def fault_app(upstream: FaultUpstream, folder: Path, **limits: Any) -> tuple[Fas
             settings, outbound=outbound, encoder=HashEncoder, environ={}, credentials=held
         )
 
-    return create_app(Live(built), settings), outbound
+    app = create_app(Live(built), settings)
+    lifespan = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def closing(app: FastAPI) -> AsyncIterator[None]:
+        async with lifespan(app):
+            yield
+        await outbound.aclose()
+
+    app.router.lifespan_context = closing
+    return app
 
 
 @asynccontextmanager
 async def agent(upstream: FaultUpstream, folder: Path, **limits: Any) -> AsyncIterator[Execute]:
     """Yield a function that executes a capability through MCP and returns what it answers."""
-    app, outbound = fault_app(upstream, folder, **limits)
+    app = fault_app(upstream, folder, **limits)
     async with (
         app.router.lifespan_context(app),
         httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=BASE) as http,
@@ -65,4 +75,3 @@ async def agent(upstream: FaultUpstream, folder: Path, **limits: Any) -> AsyncIt
             return content
 
         yield execute
-    await outbound.aclose()
