@@ -9,6 +9,14 @@ import platformdirs
 import pytest
 
 from capdex_engine.encode import Encoder, load_encoder
+from leaks import no_planted_secret_shows, pytest_configure, pytest_runtest_logreport, pytest_sessionfinish
+
+__all__ = [
+    "no_planted_secret_shows",
+    "pytest_configure",
+    "pytest_runtest_logreport",
+    "pytest_sessionfinish",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -115,8 +115,9 @@ _OK: Final = b'{"ok": true}'
 _HALF: Final = head("Content-Length: 100") + b'{"half": '
 _CHUNKED: Final = head("Transfer-Encoding: chunked")
 _ROW: Final = b'{"id": 1234567, "name": "a row among many", "tags": ["x", "y"], "price": 12.5},'
-_SMUGGLED: Final = whole(b'{"smuggled": true}', keep=True)
+_TWO: Final = whole(_OK, keep=True) + whole(b'{"smuggled": true}', keep=True)
 _DEEP: Final = 200_000
+_LINE: Final = b"HTTP/1.1 200 OK\r\n"
 _LONG: Final = b"X-Long: " + b"a" * 8000 + b"\r\n"
 
 BASICS: Final = (
@@ -146,7 +147,7 @@ BASICS: Final = (
 LENGTHS: Final = (
     Fault("lengthTooLong", "Content-Length larger than the body", (_HALF,), PROTOCOL, "200+"),
     Fault("lengthTooShort", "Content-Length smaller than the body", (whole(_OK) + b"surplus",), "200"),
-    Fault("secondAnswer", "a second answer after the first", (whole(_OK, keep=True) + _SMUGGLED, Hang()), "200"),
+    Fault("secondAnswer", "a second answer after the first", (_TWO, Hang()), "200"),
     Fault(
         "twoLengths",
         "two different Content-Lengths",
@@ -163,17 +164,15 @@ LENGTHS: Final = (
 ENDLESS: Final = (
     Fault("endlessBody", "a body without end", (head(), Repeat(b"[1,2,3,4]," * 6400)), "200+"),
     Fault("bigJson", "50 MB of JSON", (head(), b"[", Repeat(_ROW * 800, BIG // (800 * len(_ROW)))), "200+"),
-    Fault("endlessHead", "headers without end", (b"HTTP/1.1 200 OK\r\n", Repeat(b"X-A: 1\r\n" * 500)), PROTOCOL),
-    Fault("hugeHead", "200 KB of headers", (b"HTTP/1.1 200 OK\r\n", Repeat(_LONG, 25), b"\r\n"), PROTOCOL),
+    Fault("endlessHead", "headers without end", (_LINE, Repeat(b"X-A: 1\r\n" * 500)), PROTOCOL),
+    Fault("hugeHead", "200 KB of headers", (_LINE, Repeat(_LONG, 25), b"\r\n"), PROTOCOL),
     Fault(
         "manyInterim",
         "100 Continue without end",
         (Repeat(b"HTTP/1.1 100 Continue\r\n\r\n" * 500),),
         PROTOCOL,
     ),
-    Fault(
-        "gzipBomb", "50 MB in 50 KB of gzip", (whole(_gzip_bomb(), "Content-Encoding: gzip"),), "200+"
-    ),
+    Fault("gzipBomb", "50 MB in 50 KB of gzip", (whole(_gzip_bomb(), "Content-Encoding: gzip"),), "200+"),
     Fault(
         "emptyGzip",
         "endless empty gzip members",
@@ -262,12 +261,8 @@ SOUND: Final = (FINE, HEALTHY)
 def document(place: str, server: str) -> dict[str, Any]:
     """Return the document of one of the upstream's addresses: GET and POST for each of its faults."""
     here = [fault for fault in (*FAULTS, *SOUND) if fault.place == place]
-    answers = {"200": {"description": "what comes"}}
     paths = {
-        f"/{fault.name}": {
-            method: {"operationId": name_of(fault, method.upper()), "summary": fault.text, "responses": answers}
-            for method in ("get", "post")
-        }
+        f"/{fault.name}": {"get": _operation(fault, "GET"), "post": _operation(fault, "POST")}
         for fault in here
     }
     scheme = {"type": "apiKey", "in": "header", "name": KEY_HEADER}
@@ -279,6 +274,11 @@ def document(place: str, server: str) -> dict[str, Any]:
         "components": {"securitySchemes": {"key": scheme}},
         "paths": paths,
     }
+
+
+def _operation(fault: Fault, method: str) -> dict[str, Any]:
+    answers = {"200": {"description": "what comes"}}
+    return {"operationId": name_of(fault, method), "summary": fault.text, "responses": answers}
 
 
 def name_of(fault: Fault, method: str) -> str:

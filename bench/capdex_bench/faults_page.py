@@ -19,8 +19,8 @@ def faults_page(figures: Mapping[str, Any]) -> str:
         "# Faults of an upstream, and what callers are told",
         "",
         f"`capdex bench faults` wrote this page: {platform.system()}, {platform.machine()}, Python "
-        f"{platform.python_version()}. A real `capdex serve` with a time limit of {figures['timeout']:g} s for "
-        "a call was called through `/mcp/agent`; each fault is a raw socket's doing, on loopback.",
+        f"{platform.python_version()}. A real `capdex serve` with a time limit of {figures['timeout']:g} s "
+        "for a call was called through `/mcp/agent`; each fault is a raw socket's doing, on loopback.",
         "",
         "**All is well.**" if not bad else "**Not well:** " + "; ".join(bad) + ".",
         "",
@@ -28,8 +28,8 @@ def faults_page(figures: Mapping[str, Any]) -> str:
         "",
         "## Fault, answer, time",
         "",
-        "A number is the status of an answer, `+` an answer cut short (`truncated`). An answer that breaks off "
-        "is an error for GET, which can be repeated, and a truncated answer for POST, which took effect.",
+        "A number is the status of an answer, `+` an answer cut short (`truncated`). An answer that breaks "
+        "off is an error for GET, which can be repeated, and a truncated answer for POST, which took effect.",
         "",
         "| fault | GET | retryable | s | POST | s |",
         "|---|---|---|--:|---|--:|",
@@ -50,8 +50,8 @@ def write_page(figures: Mapping[str, Any], folder: Path) -> str:
 def _summary(figures: Mapping[str, Any]) -> list[str]:
     calm, faulty = figures["calm"], figures["faulty"]
     return [
-        f"Healthy calls to another API, {figures['rate']:g} a second, in turn without faults and while each of "
-        f"the {len(figures['rows'])} faults was called again {PAUSE:g} s after its last answer:",
+        f"Healthy calls to another API, {figures['rate']:g} a second, in turn without faults and while each "
+        f"of the {len(figures['rows'])} faults was called again {PAUSE:g} s after its last answer:",
         "",
         "| | calls | p50 ms | p99 ms |",
         "|---|--:|--:|--:|",
@@ -65,7 +65,7 @@ def _summary(figures: Mapping[str, Any]) -> list[str]:
         f"- Memory of the server: {figures['rss_before']} MiB before, {figures['rss_after']} MiB after, "
         f"{figures['rss_peak']} MiB at most.",
         f"- Planted credential in answers and in {figures['log_lines']} lines of the log: "
-        f"{len(figures['leaks'])} times; the upstream echoes it raw, in base64, percent-encoded and in headers.",
+        f"{len(figures['leaks'])} times; the upstream echoes it raw, in base64, percent-encoded, in headers.",
     ]
 
 

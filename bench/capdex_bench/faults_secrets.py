@@ -7,7 +7,7 @@ import json
 from typing import Final
 from urllib.parse import quote
 
-SECRET: Final = 'pl4nted/faults+"bench"=9d2c61f0a7e8'
+SECRET: Final = 'pl4nted/faults+"bench"=9d2c61f0a7e8'  # noqa: S105 - planted to be found
 """Holds what every encoding writes in its own way."""
 
 

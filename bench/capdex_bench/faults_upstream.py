@@ -31,7 +31,6 @@ from .faults_cases import (
     Echo,
     Fault,
     Hang,
-    Repeat,
     Reset,
     Step,
     whole,

@@ -255,7 +255,8 @@ async def _exchange(
             stream.head_ended()
         steps = 0
         async for chunk in answer.aiter_stream():
-            for steps, _ in enumerate(received.body.steps(chunk), steps + 1):
+            for _ in received.body.steps(chunk):
+                steps += 1
                 if steps % _AT_ONCE == 0:
                     await anyio.lowlevel.checkpoint()
             if received.body.truncated:

@@ -26,15 +26,16 @@ from capdex_server.config import Limits, Settings, SourceConfig
 from capdex_server.live import Live, build_snapshot
 from capdex_server.outbound import Outbound
 from integration.recorder import Recorder, recording_upstream
+from planted import planted
 
 BASE: Final = "http://127.0.0.1:8000"
 PUBLIC: Final = "93.184.215.14"
 INVALID: Final = "invalid_capability_arguments"
 KEYS: Final = {
-    "inHeader": "K-header-1",
-    "inQuery": "K-query-22",
-    "inCookie": "K-cookie-3",
-    "token": "K-token-444",
+    "inHeader": planted("header"),
+    "inQuery": planted("query"),
+    "inCookie": planted("cookie"),
+    "token": planted("token"),
 }
 TEXT: Final = {"type": "string"}
 OPEN: Final = {"type": "object", "additionalProperties": True}

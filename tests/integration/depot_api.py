@@ -34,9 +34,10 @@ from pydantic import BaseModel, Field
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from integration.recorder import Recorded
+from planted import planted
 
-TOKEN = "depot-token-1618"
-SERVICE_TOKEN = "depot-service-token-2718"
+TOKEN = planted("depot token")
+SERVICE_TOKEN = planted("depot service token")
 
 person = OAuth2PasswordBearer(tokenUrl="token", scopes={"orders": "Read and write orders"})
 service = OAuth2(flows={"clientCredentials": {"tokenUrl": "token", "scopes": {"stock": "Count stock"}}})

@@ -1,4 +1,4 @@
-"""A faulty upstream through the endpoint: what the caller is told for each fault, and that no more is sent."""
+"""A faulty upstream through the endpoint: what the caller is told, and that no more is sent than is meant."""
 
 from __future__ import annotations
 

@@ -22,10 +22,11 @@ from capdex_server.config import Settings, sources_for
 from capdex_server.live import Live, Snapshot, build_snapshot
 from capdex_server.outbound import Outbound
 from integration.recorder import Recorder, recording_upstream
+from planted import planted
 
 DOCUMENTS = ("github-rest.json", "slack-web.swagger2.json", "docker-engine.swagger2.yaml")
 METHODS = {"get", "put", "post", "delete", "patch", "head", "options"}
-TOKEN = "planted-token-3141"
+TOKEN = planted("orchard token")
 ERAS = ("legacy", "2026-07-28")
 
 

@@ -22,11 +22,13 @@ from capdex_server.demo import run_in_thread
 from integration.depot_api import SERVICE_TOKEN, TOKEN, create_depot
 from integration.recorder import Recorded
 from integration.upstreams import HTTPBIN, JUPYTER, Served, capdex_serve, server, upstream_python
+from leaks import look
+from planted import planted
 
 pytestmark = pytest.mark.anyio
-USER, PASSWORD = "planted-user", "planted-password-1414"
-KEY = "planted-key-1732"
-JUPYTER_TOKEN = "planted-jupyter-token-2236"
+USER, PASSWORD = "planted-user", planted("httpbin password")
+KEY = planted("httpbin key")
+JUPYTER_TOKEN = planted("jupyter token")
 SECRETS = (TOKEN, SERVICE_TOKEN, PASSWORD, KEY, JUPYTER_TOKEN)
 
 CONFIG = """
@@ -157,6 +159,7 @@ def call(house: House, client: Client) -> Call:
         given = {"name": match["name"], "schemaDigest": match["schemaDigest"], **arguments}
         result = await client.call_tool("execute_capability", given)
         house.shown += [json.dumps(one.structured_content) for one in (found, result)]
+        look("results of capdex serve", house.shown[-2:])
         content: dict[str, Any] = result.structured_content
         assert "error" not in content, content["error"]
         assert result.is_error is (content["status"] >= 400)

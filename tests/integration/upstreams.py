@@ -15,6 +15,8 @@ from typing import Final
 
 import pytest
 
+from leaks import look
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 HTTPBIN: Final = """
@@ -89,6 +91,7 @@ def capdex_serve(config: Path, environ: Mapping[str, str]) -> Iterator[Served]:
         reader = threading.Thread(target=log.extend, args=(process.stderr,), daemon=True)
         reader.start()
         yield Served(found[1], log)
+        look("log of capdex serve", "".join(log))
 
 
 @contextmanager

@@ -14,7 +14,9 @@ import pytest
 from capdex_engine.call import Request, Response
 from capdex_engine.encode.testing import HashEncoder
 from capdex_server.config import CallerConfig, Settings, SourceConfig
+from planted import planted
 
+SHOP_KEY = planted("shop key")
 ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}}
 ORDER = {
     "type": "object",
@@ -136,7 +138,7 @@ def make_live(upstream: Upstream) -> Callable[..., Any]:
     from capdex_server.outbound import Outbound
 
     def make(settings: Settings, environ: dict[str, str] | None = None, **parts: Any) -> Live:
-        held = {"CAPDEX_CREDENTIAL_SHOP_API_KEY": "k3y-value"} if environ is None else environ
+        held = {"CAPDEX_CREDENTIAL_SHOP_API_KEY": SHOP_KEY} if environ is None else environ
         parts = {"encoder": HashEncoder, "outbound": Outbound({}), "transport": upstream, **parts}
         return Live.from_settings(settings, environ=held, **parts)
 

@@ -14,6 +14,7 @@ from capdex_server.callers import LOCAL
 from capdex_server.live import SourceSummary
 from capdex_server.service import Service
 from capdex_server.tools import INSTRUCTIONS, tools_for
+from planted import planted
 
 pytestmark = pytest.mark.anyio
 MODES = ["auto", "legacy", "2026-07-28"]
@@ -78,7 +79,7 @@ async def test_what_was_found_can_be_executed(connect, mode, upstream):
     sent = upstream.requests[0]
     assert (sent.method, sent.url) == ("POST", "https://shop.example/v1/orders")
     assert json.loads(sent.body) == {"item": "tea"}
-    assert ("X-Key", "k3y-value") in sent.headers
+    assert ("X-Key", planted("shop key")) in sent.headers
 
 
 async def test_a_dry_run_fits_the_output_schema_and_sends_nothing(connect, mode, upstream):
@@ -88,7 +89,7 @@ async def test_a_dry_run_fits_the_output_schema_and_sends_nothing(connect, mode,
             "execute_capability", {"name": "createOrder", "body": {"item": "tea"}, "dryRun": True}
         )
     assert shown.structured_content["method"] == "POST"
-    assert "k3y-value" not in shown.content[0].text
+    assert planted("shop key") not in shown.content[0].text
     assert upstream.requests == []
 
 
