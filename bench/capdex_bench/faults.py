@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,13 +26,12 @@ import numpy as np
 
 from capdex_engine.errors import CapdexError
 
+from .faults_calls import Watch, call
 from .faults_cases import FAULTS, HEALTHY, Fault, name_of, said, serialised
-from .faults_secrets import SECRET, leaks
+from .faults_secrets import SECRET
 
 START: Final = 120.0
 """Seconds that the server may take for its first catalog."""
-PAUSE: Final = 4.0
-"""Seconds between two calls of the same fault, while healthy calls are timed."""
 RATIO: Final = 2.0
 """How many times its calm p99 the p99 of healthy calls may reach under faults."""
 SLACK: Final = 1.0
@@ -49,7 +48,6 @@ from capdex_server.cli import main
 sys.argv[0] = "capdex"
 main()
 """
-_ENVELOPE: Final = {"Accept": "application/json, text/event-stream"}
 
 
 class FaultsFailed(CapdexError):
@@ -75,21 +73,6 @@ class House:
             return None
         found = re.search(rf"{field}:\s+(\d+) kB", status)
         return round(int(found[1]) / 1024, 1) if found else None
-
-
-@dataclass(slots=True)
-class Watch:
-    """What no answer may hold."""
-
-    leaks: list[str] = field(default_factory=list)
-    internal: list[str] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
-
-    def look(self, where: str, text: str) -> None:
-        """Look for planted secrets, and for errors of the server's own."""
-        self.leaks += [f"{where}: {form}" for form in leaks(text)]
-        if '"internal_error"' in text.replace("\\", ""):
-            self.internal.append(where)
 
 
 def measure_faults(
@@ -131,7 +114,7 @@ async def _measured(
         for number in range(rounds):
             say(f"round {number + 1} of {rounds}")
             calm += await _healthy(client, seconds, rate, watch)
-            more, count = await _under_faults(client, seconds, rate, watch)
+            more, count = await _under_faults(client, house, seconds, rate, watch)
             faulty += more
             calls += count
             await asyncio.sleep(house.timeout)  # what is still under way belongs to no calm stretch
@@ -178,7 +161,7 @@ async def _row(client: httpx2.AsyncClient, fault: Fault, house: House, watch: Wa
     row: dict[str, Any] = {"fault": fault.name, "text": fault.text}
     for method in ("GET", "POST"):
         started = time.monotonic()
-        answer = await _call(client, name_of(fault, method), watch)
+        answer = await call(client, name_of(fault, method), watch)
         error = answer.get("error", {})
         row[method] = {
             "said": said(answer),
@@ -188,18 +171,9 @@ async def _row(client: httpx2.AsyncClient, fault: Fault, house: House, watch: Wa
         }
         if said(answer) != fault.expected(method):
             watch.wrong.append(f"{method} {fault.name}: {said(answer)} instead of {fault.expected(method)}")
-    if (await _call(client, "fine", watch)).get("body") != {"ok": True}:
+    if (await call(client, "fine", watch)).get("body") != {"ok": True}:
         watch.wrong.append(f"a sound call after {fault.name} failed")
     return row
-
-
-async def _call(client: httpx2.AsyncClient, name: str, watch: Watch) -> dict[str, Any]:
-    params = {"name": "execute_capability", "arguments": {"name": name}}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    answer = await client.post("/mcp/agent", json=message, headers=_ENVELOPE)
-    watch.look(name, answer.text)
-    content: dict[str, Any] = answer.json()["result"]["structuredContent"]
-    return content
 
 
 async def _healthy(client: httpx2.AsyncClient, seconds: float, rate: float, watch: Watch) -> list[float]:
@@ -208,7 +182,7 @@ async def _healthy(client: httpx2.AsyncClient, seconds: float, rate: float, watc
     start = time.monotonic()
 
     async def one(due: float) -> None:
-        answer = await _call(client, HEALTHY.name, watch)
+        answer = await call(client, HEALTHY.name, watch)
         took.append(time.monotonic() - due)
         if answer.get("body") != {"ok": True}:
             watch.wrong.append(f"a healthy call failed: {json.dumps(answer)[:200]}")
@@ -222,30 +196,21 @@ async def _healthy(client: httpx2.AsyncClient, seconds: float, rate: float, watc
 
 
 async def _under_faults(
-    client: httpx2.AsyncClient, seconds: float, rate: float, watch: Watch
+    client: httpx2.AsyncClient, house: House, seconds: float, rate: float, watch: Watch
 ) -> tuple[list[float], int]:
-    """Time healthy calls while each fault has a caller that calls it again and again."""
-    calls = 0
-
-    async def again(fault: Fault, first: float) -> None:
-        nonlocal calls
-        await asyncio.sleep(first)
-        for number in range(1_000_000):
-            await _call(client, name_of(fault, ("GET", "POST")[number % 2]), watch)
-            calls += 1
-            await asyncio.sleep(PAUSE)
-
-    callers = [
-        asyncio.create_task(again(fault, PAUSE * place / len(FAULTS))) for place, fault in enumerate(FAULTS)
-    ]
-    await asyncio.sleep(PAUSE)
+    """Time healthy calls while another process calls all faults; return times and the calls of faults."""
+    command = [sys.executable, "-m", "capdex_bench.faults_calls", house.url, str(house.timeout)]
+    pipe = asyncio.subprocess.PIPE
+    other = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
+    assert other.stdout is not None  # noqa: S101 - a pipe
+    await other.stdout.readline()  # every fault has been called
     took = await _healthy(client, seconds, rate, watch)
-    for caller in callers:
-        if caller.done() and caller.exception() is not None:
-            watch.wrong.append(f"a call under faults failed: {caller.exception()!r}")
-        caller.cancel()
-    await asyncio.gather(*callers, return_exceptions=True)
-    return took, calls
+    said, _ = await other.communicate(b"")
+    told = json.loads(said)
+    watch.leaks += told["leaks"]
+    watch.internal += told["internal"]
+    watch.wrong += told["wrong"]
+    return took, told["calls"]
 
 
 def _p99(took: list[float]) -> float:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from .faults import PAUSE, RATIO, failures
+from .faults import RATIO, failures
+from .faults_calls import PAUSE
 
 NAME: Final = "FAULTS.md"
 
