@@ -56,9 +56,12 @@ $(EVERYTHING): $(SERVES)
 	@$(PIP) install -qq -c constraints.txt -e . --group dev
 	@touch $@
 
-$(UPSTREAMS)/.installed: pyproject.toml constraints.txt constraints-upstreams.txt
-	@echo "capdex: installing httpbin and jupyter_server for the integration tests (about half a minute)"
+$(UPSTREAMS)/.installed: pyproject.toml constraints.txt constraints-upstreams.txt tests/integration/npm/package.json
+	@echo "capdex: installing other people's servers for the integration tests (about a minute)"
 	@$(PYTHON) -m venv $(UPSTREAMS)
 	@$(UPSTREAMS)/bin/python -m pip --disable-pip-version-check install -qq 'pip>=25.1'
 	@$(UPSTREAMS)/bin/python -m pip --disable-pip-version-check install -qq -c constraints.txt -c constraints-upstreams.txt --group upstreams
+	@mkdir -p $(UPSTREAMS)/npm && cp tests/integration/npm/package.json $(UPSTREAMS)/npm/
+	@if command -v npm >/dev/null; then npm install --prefix $(UPSTREAMS)/npm --no-package-lock --no-audit --no-fund --loglevel=error; \
+	else echo "capdex: without npm, the tests of MCP servers that come from there are skipped"; fi
 	@touch $@

@@ -16,11 +16,12 @@
     ├── AddressRefused            address_refused               403   (PermissionError)
     ├── InternalError             internal_error                500
     ├── DocumentError             document_error                —     (ValueError)
+    ├── ToolCatalogError          MCP_CATALOG_…                 —     (ValueError)
     ├── ModelError                model_error                   —     (RuntimeError)
     └── ConfigurationError        configuration_error           —     (ValueError)
 
-The first ten are what a caller of the two tools may meet; the last three end a start-up or a
-command. Messages say what to do next, and never hold a credential or a stack trace.
+The first ten are what a caller of the two tools may meet; the last four end a start-up, a
+listing or a command. Messages say what to do next, and never hold a credential or a stack trace.
 """
 
 from __future__ import annotations
@@ -225,6 +226,21 @@ class DocumentError(CapdexError, ValueError):
 
     def __init__(self, message: str, *, location: str | None = None, pointer: str | None = None) -> None:
         super().__init__(message, location=location and shown_location(location), pointer=pointer)
+
+
+class ToolCatalogError(CapdexError, ValueError):
+    """The tools of an upstream MCP server break a limit of SPEC section 6; ``code`` says which.
+
+    Args:
+        code: ``MCP_CATALOG_…``; :mod:`capdex_engine.tools` lists them.
+        message: Names the tool where it is the fault of one.
+    """
+
+    code = "MCP_CATALOG_INVALID_PAGE"
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code  # type: ignore[misc] # one class, since what is done about them is the same
 
 
 class ModelError(CapdexError, RuntimeError):

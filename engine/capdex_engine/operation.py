@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Final, Literal
+
+MCP_METHOD: Final = "MCP"
+"""Stands for the method of a tool of an upstream MCP server."""
+SKILL_METHOD: Final = "SKILL"
+"""Stands for the method of a remote skill, whose path is its ``skill://`` URL."""
 
 Location = Literal["path", "query", "header", "cookie"]
 Schema = Mapping[str, Any] | bool
@@ -81,6 +86,8 @@ class Operation:
     """Identity outside the catalog (``METHOD path``, or the row id of a plain search catalog)."""
     details_id: int = -1
     """Where its source's store holds the details."""
+    harmless: bool = False
+    """Whether a source that is trusted says that it changes nothing."""
 
     @property
     def executable(self) -> bool:
@@ -89,8 +96,13 @@ class Operation:
 
     @property
     def read_only(self) -> bool:
-        """Whether the operation cannot change anything: GET and HEAD."""
-        return self.method in {"GET", "HEAD"}
+        """Whether it cannot change anything: GET, HEAD, and tools of which a trusted source says so."""
+        return self.method in {"GET", "HEAD"} or self.harmless
+
+    @property
+    def is_skill(self) -> bool:
+        """Whether it is a remote skill; a document's own method of that name has another path."""
+        return self.method == SKILL_METHOD and self.path.startswith("skill://")
 
     def params(self, location: Location) -> tuple[str, ...]:
         """Return the parameter names of one location, required ones first."""

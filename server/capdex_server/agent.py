@@ -13,9 +13,11 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from capdex_engine import __version__
+from capdex_engine.call import ToolResult
 from capdex_engine.errors import CapdexError
 from capdex_server.callers import Caller
 from capdex_server.service import Service, safely
+from capdex_server.skills_resource import resource_handlers
 from capdex_server.tools import INPUTS, INSTRUCTIONS, SEARCH, TOOL_SCOPES, tools_for
 
 LIST_TTL_MS = 60_000
@@ -54,6 +56,7 @@ def build_server(service: Service, current: Callable[[], Caller]) -> Server[Any]
         on_call_tool=on_call,
         get_tool_input_schema=INPUTS.get,
         cache_hints={"tools/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="private")},
+        **resource_handlers(service, current),
     )
 
 
@@ -71,6 +74,8 @@ async def _call(
         if name == SEARCH:
             return _result(await service.search(caller, arguments))
         answer = await service.execute(caller, arguments)
+        if isinstance(answer, ToolResult):
+            return types.CallToolResult.model_validate(answer, by_name=False)
         return _result(answer, is_error=_failed(answer))
     except CapdexError as error:
         return _result(error.payload(), is_error=True)

@@ -14,7 +14,7 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
-from capdex_engine.call import Executor, Request, Response, Tokens, Transport
+from capdex_engine.call import CallTool, Executor, Request, Response, Tokens, Transport
 from capdex_engine.catalog import Catalog, Source, build_catalog
 from capdex_engine.errors import DocumentError, shown_location
 from capdex_server.aliases import Aliases
@@ -26,12 +26,14 @@ from capdex_server.pieces import FetchFailed, Piece, Stamp, read_file, stamp_of
 from capdex_server.policy import Policy, idle_rules
 from capdex_server.reach import Retriever
 from capdex_server.remarks import remarks_on
+from capdex_server.skills_source import Skills, read_skills
 from capdex_server.snapshot import Snapshot
-from capdex_server.sources import Doc, Loaded, Reading, changed_on_disk, combine, read_source
+from capdex_server.sources import Doc, Loaded, Reading, changed_on_disk, combine, part_name, read_source
 
 if TYPE_CHECKING:
     from capdex_engine.encode import Encoder
     from capdex_engine.rank import Searcher
+    from capdex_server.upstream.upstreams import Upstreams
 
 Progress = Callable[[int, int], None]
 """``(texts encoded, texts in all)``."""
@@ -100,8 +102,10 @@ class Builder:
         environ: Where credentials are looked up.
         credentials: Further ones (source -> scheme -> value), of the command line; they win.
         transport: Sends calls instead of ``outbound``.
+        upstreams: MCP servers, connected by whoever uses the builder; None where there are none.
         progress: Told how many texts have been encoded.
         clock: Seconds, for limits on fetching.
+        skills: Remote skills; those that the settings name.
     """
 
     def __init__(
@@ -113,15 +117,19 @@ class Builder:
         environ: Mapping[str, str],
         credentials: Credentials | None = None,
         transport: Transport | None = None,
+        upstreams: Upstreams | None = None,
         progress: Progress | None = None,
         clock: Callable[[], float] = time.monotonic,
+        skills: Skills | None = None,
     ) -> None:
         self.settings = settings
+        self.skills = skills or Skills(settings, environ, clock=clock)
         self._outbound = outbound
         self._encoder = encoder
         self._environ = environ
         self._given = credentials or {}
         self._transport = transport
+        self.upstreams = upstreams
         self._progress = progress
         self._clock = clock
         # Tokens outlive a reload: what they are for is in their key.
@@ -167,7 +175,9 @@ class Builder:
     def postpone(self, name: str) -> None:
         """Let the next build go without a URL's document that is still being fetched."""
         location = self.settings.sources[name].location
-        late = FetchFailed("The document is still being fetched.", location=location)
+        late: Piece | DocumentError = FetchFailed("The document is still being fetched.", location=location)
+        if self._is_server(name):
+            late = self._tools(name)
         self._ahead.setdefault(name, (late, 0.0))
 
     def changed(self) -> dict[str, dict[Path, Stamp | None]]:
@@ -192,6 +202,8 @@ class Builder:
         for name, reading in self._last.items():
             errors = [error for error in _errors(reading) if isinstance(error, FetchFailed)]
             asked = [error.retry_after for error in errors if error.retry_after is not None]
+            if self._is_server(name):
+                continue  # it is connected to again without a build
             if errors or reading.error or reading.unreadable or self._failed(name):
                 waits[name] = max(asked, default=None)
         return waits
@@ -208,25 +220,48 @@ class Builder:
         spent: dict[str, float] = {}
 
         async def one(name: str) -> None:
-            ahead = self._ahead.pop(name) if name in self._ahead else await self._page(name)
+            ahead = self._ahead.pop(name, None)
+            if ahead is None or (self._is_server(name) and self._is_tried(name)):
+                ahead = await self._page(name)
             pages[name], spent[name] = ahead
 
         async with anyio.create_task_group() as group:
             for name in names:
-                if self.settings.sources[name].is_url:
+                if self.settings.sources[name].is_remote:
                     group.start_soon(one, name)
         return pages, spent
 
     async def _page(self, name: str) -> tuple[Piece | DocumentError, float]:
-        """Return what a source's URL gives, and the seconds that it took."""
+        """Return what a source's URL or server gives, and the seconds that it took."""
         started, url = self._clock(), self.settings.sources[name].location
         page: Piece | DocumentError
+        if self._is_server(name):
+            if self.upstreams is not None:
+                await self.upstreams.servers[name].tried.wait()
+            return self._tools(name), self._clock() - started
+        if self.settings.sources[name].kind == "skills":
+            return await self.skills.page(), 0.0
         try:
             since, limits = self._pages.get((name, url)), self.settings.documents
             page = await self._outbound.fetch(url, source=name, since=since, limits=limits)
         except DocumentError as error:
             page = _bare(error)
         return page, self._clock() - started
+
+    def _is_server(self, name: str) -> bool:
+        return self.settings.sources[name].kind == "mcp"
+
+    def _is_tried(self, name: str) -> bool:
+        return self.upstreams is not None and self.upstreams.servers[name].tried.is_set()
+
+    def _tools(self, name: str) -> Piece | DocumentError:
+        """Return the tools of a server as they are known now."""
+        try:
+            if self.upstreams is None:
+                raise DocumentError("No MCP server is connected here.", location=f"mcp://{name}")
+            return self.upstreams.now(name)
+        except DocumentError as error:
+            return _bare(error)
 
     def _build(
         self, names: Collection[str], pages: Pages, spent: Mapping[str, float], secrets: Secrets
@@ -244,7 +279,8 @@ class Builder:
         if self._built and same and _same_documents(mended, self._served):
             everything = (*self._built.catalog.operations, *self._built.catalog.kept_out)
             aliases = Aliases({**draft.loaded.names, **self._names}, everything)
-            snapshot = replace(self._built, failures=failures, aliases=aliases)
+            visible = draft.loaded.visible
+            snapshot = replace(self._built, failures=failures, aliases=aliases, visible=visible)
         else:
             if failures and not _same_documents(mended, readings):
                 draft = self._draft(mended, secrets, defaults)
@@ -257,6 +293,8 @@ class Builder:
 
     def _read(self, name: str, page: Piece | DocumentError | None, spent: float) -> Reading:
         """Read a source; where a document is as it was, read again what it refers to."""
+        if self.settings.sources[name].kind == "skills" and page is not None:
+            return read_skills(name, page)
         reading = read_source(name, self.settings.sources[name], page, self.settings.documents)
         reading.spent = spent
         if isinstance(page, Piece):
@@ -338,7 +376,7 @@ class Builder:
             docs, stays = self._documents(name, reading, broken)
             mended[name] = replace(reading, docs=docs)
             failures |= stays
-        return failures, mended
+        return {**draft.loaded.troubles, **failures}, mended
 
     def _documents(
         self, name: str, reading: Reading, broken: Collection[tuple[str, str]]
@@ -361,7 +399,7 @@ class Builder:
             good = self._good.get((name, location))
             if good is not None:
                 docs[location] = good
-                stays[f"{name}.{Path(location).name}"] = _staying(error)
+                stays[part_name(name, location)] = _staying(error)
         return [docs[location] for location in sorted(docs)], stays
 
     def _keep(self, draft: _Draft) -> None:
@@ -390,6 +428,7 @@ class Builder:
                 sender,
                 loaded.credentials,
                 OwnedTokens(self._tokens, loaded.owners),
+                self.skills.caller(loaded.docs, self.upstreams),
             ),
             self._searcher(catalog),
             failures,
@@ -403,6 +442,7 @@ class Builder:
                 )
             ),
             loaded.tenants,
+            loaded.visible,
         )
         if snapshot.searcher is not None:
             snapshot.prepare(self.settings.callers, Policy(read_only=self.settings.read_only))
@@ -470,7 +510,12 @@ def _searcher(settings: Settings, catalog: Catalog, encoder: Encoder, progress: 
 
 
 def _executor(
-    settings: Settings, catalog: Catalog, transport: Transport, credentials: Credentials, tokens: Tokens
+    settings: Settings,
+    catalog: Catalog,
+    transport: Transport,
+    credentials: Credentials,
+    tokens: Tokens,
+    call_tool: CallTool,
 ) -> Executor:
     limits = settings.limits
     return Executor(
@@ -478,6 +523,7 @@ def _executor(
         transport=transport,
         credentials=credentials,
         tokens=tokens,
+        call_tool=call_tool,
         clock=time.monotonic,
         timeout=limits.timeout,
         max_response_bytes=limits.max_response_bytes,

@@ -81,6 +81,10 @@ class Callers:
         """The caller without a token, when none is configured."""
         return None if self._by_hash else LOCAL
 
+    def named(self, name: str) -> Caller | None:
+        """Return the configured caller of this name."""
+        return self._by_name.get(name)
+
     def authenticate(self, token: str) -> Caller | None:
         """Return a valid token's caller, or None. Takes the same time for every token of one length."""
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

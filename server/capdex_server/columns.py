@@ -51,6 +51,11 @@ class Columns:
         """Which operations cannot change anything."""
         return np.fromiter((one.read_only for one in self.operations), np.bool_, len(self.operations))
 
+    def in_source(self, source: str) -> NDArray[np.bool_]:
+        """Return which operations are of this engine source."""
+        own = (one.source == source for one in self.operations)
+        return np.fromiter(own, np.bool_, len(self.operations))
+
     def of_source(self, name: str) -> NDArray[np.bool_]:
         """Return which operations are of the source that goes by this name."""
         return self._column("source").which(lambda names: name in names)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import platformdirs
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 from pydantic_settings.sources.utils import parse_env_vars
@@ -23,8 +23,16 @@ from pydantic_settings.sources.utils import parse_env_vars
 from capdex_engine.errors import ConfigurationError
 from capdex_server.addresses import origin_of
 from capdex_server.config_errors import configuration_error
+from capdex_server.config_skills import (
+    ServerSkillsConfig,
+    WorkspaceConfig,
+    anchored_skills,
+    check_skills,
+    with_skills,
+)
 from capdex_server.config_trails import AuditConfig, Moment, QueryLogConfig, Tokens
 from capdex_server.config_trails import Table as _Table
+from capdex_server.mcp_config import McpConfig, anchored, check_mcp, refuse_tool_fields
 from capdex_server.quota_text import MEMORY, checked_backend, checked_limit
 
 MIB: Final = 1024 * 1024
@@ -173,13 +181,14 @@ class OverrideConfig(_Table):
     """Words that a search should find the operation by."""
 
 
-class SourceConfig(_Table):
-    """``[sources.NAME]``: one API."""
+class SourceConfig(_Table, McpConfig):
+    """``[sources.NAME]``: one API, or one MCP server."""
 
     location: str = Field(min_length=1)
-    """A file, a folder of files, or an http(s) URL."""
-    kind: Literal["openapi"] = "openapi"
-    """OpenAPI 3.x or Swagger 2.0."""
+    """A file, a folder of files, or an http(s) URL; an MCP server has none, and gets ``mcp://NAME``."""
+    kind: Literal["openapi", "mcp", "skills"] = "openapi"
+    """OpenAPI 3.x or Swagger 2.0; or the tools of an MCP server (:class:`McpConfig`). ``skills`` is made of
+    ``[skills]`` and ``[workspaces]``."""
     document_url: str | None = None
     """Where the document comes from; relative servers resolve against it."""
     reference_roots: Annotated[tuple[Path, ...], BeforeValidator(_listed)] = ()
@@ -213,10 +222,21 @@ class SourceConfig(_Table):
     max_concurrent: int | None = Field(default=None, ge=1, le=256)
     """Calls that are under way at once; without it, ``[limits] max_concurrent`` says."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _placed(cls, value: Any) -> Any:
+        is_server = isinstance(value, dict) and value.get("kind") == "mcp" and "location" not in value
+        return {**value, "location": "mcp://"} if is_server else value
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether what it holds comes from elsewhere, in its own time."""
+        return self.is_url or self.kind == "mcp"
+
     @property
     def is_url(self) -> bool:
         """Whether the document is fetched over HTTP."""
-        return is_url(self.location)
+        return is_url(self.location) or self.kind == "skills"
 
     def polled(self, default: float | None) -> float | None:
         """Return seconds between two polls of the URL; None for never, and for a file."""
@@ -346,6 +366,12 @@ class Settings(BaseSettings):
     """How often tenants may search and call."""
     sources: dict[str, SourceConfig] = Field(default_factory=dict)
     """Name -> API."""
+    skills: ServerSkillsConfig = ServerSkillsConfig()
+    """The index of remote skills that is asked first."""
+    workspaces: dict[str, WorkspaceConfig] = Field(default_factory=dict)
+    """Name -> a team, with an index of its own."""
+    dev_mode: bool = False
+    """Log the text about skills as it is given out (``CAPDEX_DEV_MODE=1``)."""
     callers: tuple[CallerConfig, ...] = ()
     """Who may use it; none means loopback only, everything allowed."""
 
@@ -402,7 +428,7 @@ def load_settings(path: Path | None, environ: Mapping[str, str], *, with_sources
         raise configuration_error(error, Settings, origin=origin, from_environ=from_environ) from None
     settings = _anchored(settings, path.parent if path else Path())
     _check(settings, str(path) if path else "environment")
-    return settings
+    return with_skills(settings) if with_sources else settings
 
 
 def with_options(settings: Settings, **options: Any) -> Settings:
@@ -493,13 +519,17 @@ def _anchored(settings: Settings, folder: Path) -> Settings:
         "model": folder / settings.model.expanduser() if settings.model else None,
         "audit": settings.audit.anchored(folder),
         "query_log": settings.query_log.anchored(folder),
-        "sources": {name: _anchored_source(source, folder) for name, source in settings.sources.items()},
+        "sources": {name: _anchored_source(name, one, folder) for name, one in settings.sources.items()},
         "quotas": _anchored_quotas(settings.quotas, folder),
+        **anchored_skills(settings, folder),
     }
     return settings.model_copy(update=update)
 
 
-def _anchored_source(source: SourceConfig, folder: Path) -> SourceConfig:
+def _anchored_source(name: str, source: SourceConfig, folder: Path) -> SourceConfig:
+    if source.kind == "mcp":
+        location = f"mcp://{name}" if source.location == "mcp://" else source.location
+        return source.model_copy(update={"location": location, **anchored(source, folder)})
     location = source.location if source.is_url else str(folder / Path(source.location).expanduser())
     roots = tuple(folder / root.expanduser() for root in source.reference_roots)
     update: dict[str, Any] = {
@@ -528,6 +558,7 @@ def _anchored_files(credentials: Mapping[str, CredentialConfig], folder: Path) -
 def _check(settings: Settings, origin: str) -> None:
     """Check what one field alone cannot show."""
     _check_sources(settings.sources, origin)
+    check_skills(settings, origin)
     names = [caller.name for caller in settings.callers]
     hashes = [token.sha256 for caller in settings.callers for token in caller.token_sha256]
     for key, values in (("name", names), ("token_sha256", hashes)):
@@ -565,18 +596,28 @@ def _check_sources(sources: Mapping[str, SourceConfig], origin: str) -> None:
         where = f"{origin}: sources.{name}"
         if not 0 < len(name.strip()) <= 100 or not name.isprintable():
             raise ConfigurationError(f"{where}: a source's name must have 1 to 100 printable characters.")
+        if source.kind == "mcp":
+            check_mcp(source, where, name)
+            continue
+        refuse_tool_fields(source, where)
         if not source.is_url and not Path(source.location).exists():
             raise ConfigurationError(f"{where}.location: there is no file or folder {source.location}.")
+        if source.kind == "skills":
+            raise ConfigurationError(f"{where}.kind: skills are configured in a table [skills].")
         _check_references(source, where)
-        for scheme, credential in source.credentials.items():
-            _check_credential(credential, f"{where}.credentials.{scheme}")
-        for tenant, own in source.tenant_credentials.items():
-            for scheme, credential in own.items():
-                _check_credential(credential, f"{where}.tenant_credentials.{tenant}.{scheme}")
+        _check_credentials(source, where)
         for scheme, config in source.security_schemes.items():
             _check_scheme(config, f"{where}.security_schemes.{scheme}")
         for key in ("server", "document_url"):
             _check_url(getattr(source, key), f"{where}.{key}")
+
+
+def _check_credentials(source: SourceConfig, where: str) -> None:
+    for scheme, credential in source.credentials.items():
+        _check_credential(credential, f"{where}.credentials.{scheme}")
+    for tenant, own in source.tenant_credentials.items():
+        for scheme, credential in own.items():
+            _check_credential(credential, f"{where}.tenant_credentials.{tenant}.{scheme}")
 
 
 def _check_references(source: SourceConfig, where: str) -> None:

@@ -58,6 +58,16 @@ def configure_logs(*, quiet: bool = False, stream: TextIO | None = None) -> None
         logging.getLogger(name).setLevel(logging.WARNING if quiet else logging.INFO)
 
 
+def hush_mcp_clients() -> None:
+    """Keep the SDK's own words about servers that are called out of every log.
+
+    It logs what it cannot read as it came, and a server may say the very token it was sent. What failed is
+    told by events of our own.
+    """
+    for name in ("mcp.client", "mcp.shared"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
     """Write warnings as plain lines for the person at the terminal, as long as the context lasts."""

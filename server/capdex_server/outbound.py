@@ -268,13 +268,14 @@ async def _exchange(
 def configured_origins(source: SourceConfig) -> frozenset[tuple[str, int]]:
     """Return the ``(host, port)`` pairs that a source's own configuration names.
 
-    Its location and its server, and the token endpoints of its own schemes; never the document's.
+    Its location, its MCP endpoint and its server, and the token endpoints of its own schemes; never the
+    document's.
     """
     server = source.server
     for variable, value in source.server_variables.items():
         server = server and server.replace(f"{{{variable}}}", value)
     tokens = [scheme.token_url for scheme in source.security_schemes.values()]
-    found = (origin_of(url) for url in (source.location, server, *tokens))
+    found = (origin_of(url) for url in (source.location, source.url, server, *tokens))
     return frozenset((origin[1], origin[2]) for origin in found if origin)
 
 

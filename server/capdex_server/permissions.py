@@ -48,8 +48,11 @@ class Permissions:
         self._searcher = searcher
         self._everything = bool(permitted.all())
         everything = (*catalog.operations, *catalog.kept_out)
-        self._names = frozenset(
-            operation.name for operation, allowed in zip(everything, permitted, strict=True) if allowed
+        # Skills of several sources may have one name.
+        self._keys = frozenset(
+            (operation.source, operation.name)
+            for operation, allowed in zip(everything, permitted, strict=True)
+            if allowed
         )
         self.mask = permitted[: len(catalog.operations)].copy()
         """Of the searchable operations."""
@@ -57,7 +60,7 @@ class Permissions:
 
     def __call__(self, operation: Operation) -> bool:
         """Return whether the caller may see and call an operation of the catalog."""
-        return operation.name in self._names
+        return (operation.source, operation.name) in self._keys
 
     @cached_property
     def searcher(self) -> Searcher | None:

@@ -28,6 +28,16 @@ class Piece:
     """Of a URL: the date that its server gives this version."""
 
 
+@dataclass(frozen=True, slots=True)
+class ToolsPiece(Piece):
+    """The tools of an MCP server as a document, and how the server is."""
+
+    down: str | None = None
+    """Why they cannot be called at present."""
+    problem: str | None = None
+    """Why the server's last listing was not taken."""
+
+
 class FetchFailed(DocumentError):
     """A URL gave nothing; it may do so later.
 

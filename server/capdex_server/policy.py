@@ -23,6 +23,11 @@ class Rules(Protocol):
     """A caller, or its configuration."""
 
     @property
+    def tenant(self) -> str:
+        """Whose sources it sees."""
+        ...
+
+    @property
     def allow(self) -> tuple[RuleConfig, ...]:
         """No rule, no access."""
         ...

@@ -21,6 +21,7 @@ from capdex_engine.rank.tool import SEARCH_INPUT
 from capdex_server.audit import Audit
 from capdex_server.callers import EXECUTE_SCOPE, SEARCH_SCOPE, Caller, Callers
 from capdex_server.service import Service
+from capdex_server.skills_resource import SKILLS_OUTPUT
 from capdex_server.tools import EXECUTE_OUTPUT, SEARCH_OUTPUT
 
 
@@ -165,6 +166,14 @@ def build_router(service: Service, callers: Callers) -> APIRouter:
     ) -> Response:
         return JsonAnswer(await service.capability(caller, name))
 
+    @router.get(
+        "/skills",
+        summary="The remote skills you may use, and the text about them for a prompt",
+        responses={**_ERRORS, 200: _json_schema(SKILLS_OUTPUT, "The skills")},
+    )
+    async def skills(caller: Caller = searcher) -> Response:
+        return JsonAnswer(await service.skills(caller))
+
     _add_health(router, service, callers)
     return router
 
@@ -253,7 +262,7 @@ def _with_scope(
 def _readiness(service: Service, caller: Caller | None, quotas: str | None) -> Readiness:
     """Return the state, with reasons for the sources that the caller may know of."""
     live, audit = service.live, service.trails.audit
-    troubled = bool(live.problems) or live.failure is not None or audit.problem is not None
+    troubled = bool(service.problems()) or live.failure is not None or audit.problem is not None
     if live.ready:
         healthy = not troubled and quotas is None
         status: Literal["ok", "degraded", "starting", "failed"] = "ok" if healthy else "degraded"
@@ -262,12 +271,7 @@ def _readiness(service: Service, caller: Caller | None, quotas: str | None) -> R
     if caller is None:
         return Readiness(status=status)
     permitted = live.current.permissions(caller, service.policy) if live.ready else None
-    reasons = {
-        source: reason
-        for source, reason in live.problems.items()
-        if service.policy.may_know_source(caller, live.aliases.of_source(source))
-        or (permitted is not None and permitted.reaches(source))
-    }
+    reasons = service.problems(caller)
     if live.failure:
         hidden = "The catalog could not be built anew; the server's log says why."
         reasons["catalog"] = live.failure if service.policy.may_know_all(caller) else hidden

@@ -12,7 +12,7 @@ from uuid import uuid4
 import anyio
 import anyio.to_thread
 
-from capdex_engine.call import read_call
+from capdex_engine.call import ToolResult, read_call
 from capdex_engine.errors import (
     CapdexError,
     ConfigurationError,
@@ -28,12 +28,15 @@ from capdex_engine.rank import SearchResult
 from capdex_engine.rank.answer import EXACT_BYTES, build_answer
 from capdex_engine.rank.searcher import HINT_NOTHING, WHOLE
 from capdex_server.audit import Entry
+from capdex_server.build import Builder
 from capdex_server.callers import EXECUTE_SCOPE, SEARCH_SCOPE, Caller
 from capdex_server.config import Settings
 from capdex_server.live import Live, NotReady, Snapshot, SourceSummary
 from capdex_server.logs import get_logger
 from capdex_server.policy import Policy
 from capdex_server.quotas import Quotas
+from capdex_server.skills import SERVER_LEVEL
+from capdex_server.skills_source import SkillList, Skills
 from capdex_server.slots import Slots
 from capdex_server.trails import Trails
 from capdex_server.validation import Search, read_search
@@ -90,10 +93,50 @@ class Service:
         """
         return await safely(self._capability(caller, name))
 
+    async def skills(self, caller: Caller) -> dict[str, Any]:
+        """Return ``{"skills": [...], "instruction": "..."}``: the remote skills that the caller may use.
+
+        The list is one of ``{name, title, description, capability, url}``; the text is for a prompt, and
+        empty where there is no skill.
+        """
+        return (await safely(self._skills(caller))).to_json()
+
+    def problems(self, caller: Caller | None = None) -> dict[str, str]:
+        """Return source -> what is amiss with it now; with a caller, of the sources it may know of."""
+        known = self._remote.names if self._remote else frozenset()
+        failed = self._remote.inventory.problems if self._remote else {}
+        reasons = {name: why for name, why in self.live.problems.items() if name not in known}
+        every = {**reasons, **failed}
+        return {name: why for name, why in every.items() if caller is None or self._may_know(caller, name)}
+
+    def _may_know(self, caller: Caller, source: str) -> bool:
+        names = self.live.aliases.of_source(source)
+        if self._remote is not None and source in self._remote.names:
+            names = (*names, SERVER_LEVEL)
+            if not self._remote.inventory.may_know(source, caller.tenant):
+                return False
+        if self.policy.may_know_source(caller, names):
+            return True
+        return self.live.ready and self.live.current.permissions(caller, self.policy).reaches(source)
+
     async def sources(self, caller: Caller) -> list[SourceSummary]:
         """Return the sources the caller may use; empty before the first catalog."""
         await self.live.wait(FIRST_CATALOG_WAIT)
         return self.live.current.sources_for(caller, self.policy) if self.live.ready else []
+
+    @property
+    def _remote(self) -> Skills | None:
+        return self.live.build.skills if isinstance(self.live.build, Builder) else None
+
+    async def _skills(self, caller: Caller) -> SkillList:
+        snapshot = await self._snapshot()
+        if self._remote is None:
+            return SkillList()
+        return await self._remote.for_caller(caller, snapshot, self.policy, self._with_skills)
+
+    async def _with_skills(self) -> Snapshot:
+        await self.live.reload({SERVER_LEVEL})
+        return self.live.current
 
     async def _snapshot(self) -> Snapshot:
         await self.live.wait(FIRST_CATALOG_WAIT)
@@ -159,8 +202,9 @@ class Service:
                 before_send=before_send,
                 credentials=snapshot.credentials_of(caller),
             )
-        if "revision" in result:
-            result["revision"] = permitted.revision
+        told = result["_meta"] if isinstance(result, ToolResult) else result
+        if "revision" in told:
+            told["revision"] = permitted.revision
         if entry.operation is not None:
             await self.trails.queries.executed(caller, entry.operation.name, result)
         _log.info(

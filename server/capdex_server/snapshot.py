@@ -46,6 +46,8 @@ class Snapshot:
     """``(caller, rule)`` for rules that fit no operation."""
     tenants: Mapping[str, Credentials] = field(default_factory=dict, repr=False)
     """Tenant -> engine source -> scheme -> credential of its own."""
+    visible: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Engine source -> the tenants that it is for; one that is absent is for all."""
     _permissions: dict[object, Permissions] = field(default_factory=dict, init=False, repr=False)
     _columns: list[Columns] = field(default_factory=list, init=False, repr=False)
 
@@ -61,11 +63,14 @@ class Snapshot:
             _ = permissions.searcher, permissions.revision
 
     def permissions(self, caller: Rules, policy: Policy) -> Permissions:
-        """Return what the caller may call; worked out once for all callers with the same rules."""
-        key = (caller.allow, caller.deny, policy.read_only)
+        """Return what the caller may call; worked out once for callers who may see the same."""
+        hidden = frozenset(name for name, tenants in self.visible.items() if caller.tenant not in tenants)
+        key = (caller.allow, caller.deny, policy.read_only, hidden)
         found = self._permissions.get(key)
         if found is None:
             permitted = policy.mask_over(caller, self.columns)
+            for source in hidden:
+                permitted &= ~self.columns.in_source(source)
             found = self._permissions[key] = Permissions(self.catalog, permitted, self.searcher)
         return found
 
@@ -84,6 +89,11 @@ class Snapshot:
     def allows(self, caller: Caller, policy: Policy) -> Callable[[Operation], bool]:
         """Return what says whether the caller may see and call an operation of the catalog."""
         return self.permissions(caller, policy)
+
+    def sees(self, caller: Rules, operation: Operation) -> bool:
+        """Return whether the operation's source is for the caller's tenant, whatever its rules say."""
+        tenants = self.visible.get(operation.source)
+        return tenants is None or caller.tenant in tenants
 
     def credentials_of(self, caller: Caller) -> Credentials:
         """Return the credentials of the caller's tenant, which win over those for all."""

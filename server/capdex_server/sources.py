@@ -17,7 +17,7 @@ from capdex_server.config import (
     SourceConfig,
 )
 from capdex_server.credentials import Credential, DefaultCredentials, HeldByAny, Secrets
-from capdex_server.pieces import Piece, Stamp, read_file, stamp_of
+from capdex_server.pieces import Piece, Stamp, ToolsPiece, read_file, stamp_of
 from capdex_server.places import candidates, is_document, long_names, nothing_in, real_file
 from capdex_server.reach import allowed_roots
 
@@ -29,6 +29,8 @@ class Loaded:
     sources: list[Source] = field(default_factory=list)
     failures: dict[str, DocumentError] = field(default_factory=dict)
     """Configured source -> why it gave no document."""
+    troubles: dict[str, DocumentError] = field(default_factory=dict)
+    """Configured source -> what is wrong with its server, though its last good tools are there."""
     skipped: dict[str, list[str]] = field(default_factory=dict)
     """Configured source -> files of its folder that do not look like an API description."""
     credentials: dict[str, Mapping[str, Credential]] = field(default_factory=dict)
@@ -42,6 +44,8 @@ class Loaded:
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Engine source -> every name for it: its own, the configured one, and that with the file's name,
     which a folder's only document has not got for its own."""
+    visible: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Engine source -> the tenants that it is for; one that is absent is for all."""
 
 
 @dataclass(slots=True)
@@ -53,6 +57,8 @@ class Doc:
     location: str
     data: bytes
     document_url: str | None = None
+    down: str | None = None
+    """Of tools: why they cannot be called at present."""
     pieces: dict[str, Piece | DocumentError] = field(default_factory=dict)
     """URI or path -> what was there when the document was last read."""
 
@@ -62,9 +68,9 @@ class Doc:
 
     def same_as(self, other: Doc) -> bool:
         """Return whether a catalog would be made from the same bytes."""
-        mine = (self.long_name, self.location, self.document_url, self.data)
+        mine = (self.long_name, self.location, self.document_url, self.down, self.data)
         return (
-            mine == (other.long_name, other.location, other.document_url, other.data)
+            mine == (other.long_name, other.location, other.document_url, other.down, other.data)
             and self.pieces.keys() == other.pieces.keys()
             and all(_same(piece, other.pieces[uri]) for uri, piece in self.pieces.items())
         )
@@ -77,6 +83,8 @@ class Reading:
     docs: list[Doc] = field(default_factory=list)
     error: DocumentError | None = None
     """Why the source as a whole gave nothing."""
+    trouble: DocumentError | None = None
+    """What is wrong with its server, though its last good tools are there."""
     unreadable: dict[str, DocumentError] = field(default_factory=dict)
     """Location -> why that file of a folder could not be read."""
     skipped: list[str] = field(default_factory=list)
@@ -87,6 +95,8 @@ class Reading:
     """The files that a folder held; None for anything but a folder."""
     spent: float = 0.0
     """Seconds that fetching the document took."""
+    visible: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Location of a document -> the tenants that it is for; one that is absent is for all."""
 
     def same_as(self, other: Reading) -> bool:
         """Return whether a catalog would be made from the same bytes."""
@@ -114,7 +124,9 @@ def read_source(
             raise page
         if page is not None:
             url = config.document_url or config.location
-            reading.docs = [Doc(name, config.location, page.data, url)]
+            down = page.down if isinstance(page, ToolsPiece) else None
+            reading.docs = [Doc(name, config.location, page.data, url, down)]
+            reading.trouble = _trouble(page, config.location)
         elif (path := Path(config.location)).is_dir():
             _read_folder(reading, name, path.absolute(), config, limits)
         else:
@@ -123,6 +135,19 @@ def read_source(
     except DocumentError as error:
         reading.error = error
     return reading
+
+
+def _trouble(page: Piece, location: str) -> DocumentError | None:
+    """Return what is wrong with the server of tools that are there all the same."""
+    if not isinstance(page, ToolsPiece):
+        return None
+    if page.down is not None:
+        return DocumentError(
+            f"{page.down} Its last good tools stay listed and cannot be called.", location=location
+        )
+    if page.problem is not None:
+        return DocumentError(f"{page.problem} Its last good tools stay in use.", location=location)
+    return None
 
 
 def combine(
@@ -144,8 +169,10 @@ def combine(
         reading = readings[name]
         if reading.error is not None:
             loaded.failures[name] = reading.error
+        if reading.trouble is not None:
+            loaded.troubles[name] = reading.trouble
         for location, error in reading.unreadable.items():
-            file = f"{name}.{Path(location).name}"
+            file = part_name(name, location)
             loaded.failures[file], loaded.names[file] = error, (file, name)
         if reading.skipped:
             loaded.skipped[name] = reading.skipped
@@ -155,11 +182,13 @@ def combine(
             held = secrets.held("", name, defaults.of(name, doc.long_name))
             mine = {tenant: secrets.held(tenant, name) for tenant in config.tenant_credentials}
             held_by_any = HeldByAny((held, *mine.values()))
-            loaded.sources.append(with_settings(doc.named(own), config, held_by_any))
+            loaded.sources.append(with_settings(doc.named(own), config, held_by_any, doc.down))
             loaded.credentials[own] = held
             for tenant, its in mine.items():
                 loaded.tenants.setdefault(tenant, {})[own] = its
             loaded.owners[own] = name
+            if doc.location in reading.visible:
+                loaded.visible[own] = reading.visible[doc.location]
             loaded.docs[own] = doc
             loaded.names[own] = (own, *sorted({name, doc.long_name} - {own} - (configs.keys() - {name})))
     return loaded
@@ -178,6 +207,11 @@ def load_sources(
         name: read_source(name, config, fetched.get(name), limits) for name, config in configs.items()
     }
     return combine(readings, configs, secrets, defaults)
+
+
+def part_name(source: str, location: str) -> str:
+    """Return what a document of a source is called where it gives none."""
+    return source if location == source else f"{source}.{Path(location).name}"
 
 
 def changed_on_disk(reading: Reading, config: SourceConfig) -> dict[Path, Stamp | None]:
@@ -201,7 +235,8 @@ def _same(mine: Piece | DocumentError, its: Piece | DocumentError) -> bool:
 
 def _said(reading: Reading) -> tuple[object, ...]:
     errors = {location: str(error) for location, error in reading.unreadable.items()}
-    return (str(reading.error), errors, reading.skipped)
+    trouble = str(reading.trouble)
+    return (str(reading.error), trouble, errors, reading.skipped, reading.visible)
 
 
 def _read_noted(reading: Reading, path: Path, real: Path, max_bytes: int) -> Piece:
@@ -242,9 +277,19 @@ def _file_of_folder(reading: Reading, path: Path, roots: tuple[Path, ...], limit
     return _read_noted(reading, path, real_file(path, roots), limits.max_bytes).data
 
 
-def with_settings(source: Source, config: SourceConfig, held: Container[str]) -> Source:
-    """Return a document with what its source's configuration says; ``held``: schemes with a credential."""
-    return replace(source, settings=_settings(config, held))
+def with_settings(
+    source: Source, config: SourceConfig, held: Container[str], down: str | None = None
+) -> Source:
+    """Return a document with what its source's configuration says.
+
+    Args:
+        source: The document.
+        config: Of its source.
+        held: Schemes with a credential.
+        down: Of tools: why they cannot be called at present.
+    """
+    settings = replace(_settings(config, held), trusted=config.trusted, unavailable=down)
+    return replace(source, settings=settings, kind=config.kind)
 
 
 def _settings(config: SourceConfig, credentials: Container[str]) -> SourceSettings:

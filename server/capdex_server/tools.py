@@ -75,6 +75,8 @@ SEARCH_OUTPUT: Final[dict[str, Any]] = {
 }
 EXECUTE_OUTPUT: Final[dict[str, Any]] = {
     "type": "object",
+    # Of the REST twin alone: a tool's own result passes through the MCP tool as it is, and may have no
+    # structured content, which clients demand once a schema of it is declared.
     "description": "The upstream's response; for a dry run the prepared request.",
     "properties": {
         "status": {"type": "integer"},
@@ -94,7 +96,12 @@ EXECUTE_OUTPUT: Final[dict[str, Any]] = {
         "url": {"type": "string"},
         "bodyBase64": {"type": "string"},
     },
-    "anyOf": [{"required": ["status"]}, {"required": ["method", "url"]}],
+    "anyOf": [
+        {"required": ["status"]},
+        {"required": ["method", "url"]},
+        {"required": ["content"], "description": "A tool's own result, of an MCP server."},
+        {"required": ["tool", "source", "arguments"], "description": "A dry run of such a tool."},
+    ],
 }
 
 
@@ -124,7 +131,6 @@ def tools_for(sources: Sequence[SourceSummary]) -> list[types.Tool]:
             title="Execute a capability",
             description=_EXECUTE_TEXT,
             input_schema=dict(EXECUTE_INPUT),
-            output_schema=EXECUTE_OUTPUT,
             annotations=types.ToolAnnotations(
                 title="Execute a capability",
                 read_only_hint=False,

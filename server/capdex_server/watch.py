@@ -22,6 +22,7 @@ from capdex_server.config import DOCUMENT_ENDINGS, Settings
 from capdex_server.live import Live
 from capdex_server.logs import get_logger
 from capdex_server.schedule import Schedule
+from capdex_server.upstream.making import connected
 
 SETTLE: Final = 0.3
 """Seconds for which files must stay as they are before they are read: editors write in steps."""
@@ -78,7 +79,7 @@ async def keep_current(live: Live, settings: Settings) -> None:
         if not live.ready:
             await live.reload()
         return
-    async with anyio.create_task_group() as tasks:
+    async with connected(builder.upstreams), anyio.create_task_group() as tasks:
         late = {} if live.ready else _fetched_ahead(builder, tasks)
         await _some(late, wait_for_one=len(late) == len(settings.sources))
         late = {name: come for name, come in late.items() if not come.is_set()}
@@ -86,12 +87,15 @@ async def keep_current(live: Live, settings: Settings) -> None:
             builder.postpone(name)
         if not live.ready:
             await live.reload()
-        await Keeper(live, builder, settings).run(late)
+        keeper = Keeper(live, builder, settings)
+        if builder.upstreams is not None:
+            tasks.start_soon(keeper.follow, builder.upstreams.changed)
+        await keeper.run(late)
 
 
 def _fetched_ahead(builder: Builder, tasks: TaskGroup) -> dict[str, anyio.Event]:
     """Begin to fetch every URL; return source -> what is set when its document has come, or will not."""
-    come = {name: anyio.Event() for name, source in builder.settings.sources.items() if source.is_url}
+    come = {name: anyio.Event() for name, source in builder.settings.sources.items() if source.is_remote}
 
     async def fetch(name: str) -> None:
         await builder.fetch(name)
@@ -165,6 +169,11 @@ class Keeper:
             tasks.start_soon(self._keep_time, tasks)
             if self._watches and not all(source.is_url for source in self._sources.values()):
                 tasks.start_soon(self._keep_watch)
+
+    async def follow(self, changed: Callable[[], Awaitable[Collection[str]]]) -> None:
+        """Read MCP servers again whenever they are said to have changed, until cancelled."""
+        while True:
+            await self.reload(await changed())
 
     async def _take(self, name: str, fetched: Callable[[], Awaitable[Any]]) -> None:
         """Read a URL's source once its document has been fetched; meanwhile others are read."""

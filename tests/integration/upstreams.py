@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -54,6 +55,26 @@ def upstream_python(package: str) -> Path:
     if not found or found.returncode:
         pytest.skip(f"needs {package} in an environment of its own: make upstreams")
     return python
+
+
+def python_program(package: str, program: str) -> str:
+    """Return the path of a package's program in the upstreams' environment; skip as above."""
+    return str(upstream_python(package).parent / program)
+
+
+def npm_program(program: str) -> str:
+    """Return the path of a program from npm; skip the test where it is not installed.
+
+    ``CAPDEX_UPSTREAMS_NPM`` names a folder whose ``node_modules`` then has to have it (as in CI).
+    """
+    named = os.environ.get("CAPDEX_UPSTREAMS_NPM")
+    folder = Path(named) if named else ROOT / ".venv-upstreams" / "npm"
+    path = folder / "node_modules" / ".bin" / program
+    if named and not path.exists():
+        pytest.fail(f"CAPDEX_UPSTREAMS_NPM names no folder that has {program}")
+    if not path.exists() or shutil.which("node") is None:
+        pytest.skip(f"needs node and {program}: make upstreams")
+    return str(path)
 
 
 @contextmanager

@@ -94,7 +94,7 @@ async def test_get_discovers_the_tools(serve, accept, status):
     if status == 200:
         search, execute = response.json()["tools"]
         assert (search["name"], execute["name"]) == ("search_capabilities", "execute_capability")
-        assert search["inputSchema"]["required"] == ["query"] and execute["outputSchema"]
+        assert search["inputSchema"]["required"] == ["query"] and search["outputSchema"]
         assert "shop" in search["description"]
 
 
@@ -421,7 +421,14 @@ async def test_the_openapi_document_tells_the_truth(serve):
         declared = search["requestBody"]["content"]["application/json"]["schema"]
         tools = (await http.get("/mcp/agent")).json()["tools"]
     assert declared == tools[0]["inputSchema"]
-    assert set(document["paths"]) == {"/search", "/execute", "/capabilities/{name}", "/healthz", "/readyz"}
+    assert set(document["paths"]) == {
+        "/search",
+        "/execute",
+        "/capabilities/{name}",
+        "/skills",
+        "/healthz",
+        "/readyz",
+    }
     assert "422" not in search["responses"]
     assert "422" not in document["paths"]["/capabilities/{name}"]["get"]["responses"]
     assert search["responses"]["200"]["content"]["application/json"]["schema"] == tools[0]["outputSchema"]

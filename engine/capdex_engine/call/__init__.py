@@ -4,10 +4,12 @@ from capdex_engine.call.credentials import Credential, Credentials, Grant, Token
 from capdex_engine.call.executor import Executor
 from capdex_engine.call.tool import EXECUTE_INPUT, Call, read_call
 from capdex_engine.call.transport import Request, Response, Transport
+from capdex_engine.call.upstream_tool import CallTool, ToolResult
 
 __all__ = [
     "EXECUTE_INPUT",
     "Call",
+    "CallTool",
     "Credential",
     "Credentials",
     "Executor",
@@ -15,6 +17,7 @@ __all__ = [
     "Request",
     "Response",
     "Tokens",
+    "ToolResult",
     "Transport",
     "read_call",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import ChainMap, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
@@ -13,20 +13,23 @@ from anyio import to_thread
 
 from capdex_engine.call.credentials import Credential, Credentials, Tokens, place, preview
 from capdex_engine.call.issues import Issue, bounded
+from capdex_engine.call.masking import Masker
 from capdex_engine.call.prepare import Draft, UndeclaredVariable, complete, draft, show
 from capdex_engine.call.response import envelope
 from capdex_engine.call.schema import SchemaChecker, UnusableSchema
-from capdex_engine.call.sending import Sender
-from capdex_engine.call.tool import Call, read_call, unsendable
+from capdex_engine.call.sending import Sender, tell
+from capdex_engine.call.tool import MISSING, Call, read_call, unsendable
 from capdex_engine.call.transport import Transport
+from capdex_engine.call.upstream_tool import CallTool, ToolDraft, draft_skill, draft_tool, tool_result
 from capdex_engine.call.url import Target
 from capdex_engine.call.validate import check
 from capdex_engine.errors import (
+    CapdexError,
     InvalidArguments,
     NotExecutable,
     UnknownCapability,
 )
-from capdex_engine.operation import Availability, Operation, OperationDetails
+from capdex_engine.operation import MCP_METHOD, Availability, Operation, OperationDetails
 
 MAX_RESPONSE_BYTES: Final = 4 * 1024 * 1024
 """Default of the bytes read from an upstream."""
@@ -85,7 +88,7 @@ class _Ready:
     call: Call
     operation: Operation
     details: OperationDetails
-    draft: Draft
+    draft: Draft | ToolDraft
     drift: bool
 
     @property
@@ -100,6 +103,7 @@ class Executor:
         catalog: Where names are looked up.
         transport: Owns the network.
         credentials: Source -> security scheme -> credential.
+        call_tool: Calls tools of MCP servers; without it none can be called.
         tokens: Gets access tokens for OAuth2 clients; without it only ready tokens are of use.
         clock: Monotonic seconds.
         timeout: Seconds for one call.
@@ -114,6 +118,7 @@ class Executor:
         transport: Transport,
         credentials: Credentials | None = None,
         tokens: Tokens | None = None,
+        call_tool: CallTool | None = None,
         clock: Callable[[], float],
         timeout: float = 30.0,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
@@ -123,6 +128,8 @@ class Executor:
         self._send = Sender(transport, tokens, clock=clock, timeout=timeout, max_bytes=max_response_bytes)
         self._credentials = credentials or {}
         self._grants = tokens is not None
+        self._tool_caller = call_tool
+        self._timeout = timeout
         self._clock = clock
         self._max_answer_bytes = max_answer_bytes
         self._checkers: OrderedDict[tuple[str, str, str], SchemaChecker] = OrderedDict()
@@ -172,6 +179,8 @@ class Executor:
         ready = await _aside(isinstance(read.body, dict | list), self._ready, read, allows)
         if ready.call.dry_run:
             return self._dry_run(ready, credentials)
+        if isinstance(ready.draft, ToolDraft):
+            return await self._call_tool(ready, ready.draft, before_send)
         held = self._held(ready.operation, credentials)
         chosen = place(ready.operation, ready.details, held, grants=self._grants)
         if before_send is not None:
@@ -189,9 +198,30 @@ class Executor:
         )
         return await _aside(len(response.body) > _LARGE, answer)
 
+    async def _call_tool(
+        self, ready: _Ready, drafted: ToolDraft, before_send: BeforeSend | None
+    ) -> dict[str, Any]:
+        if self._tool_caller is None:
+            raise NotExecutable(ready.operation.name, "no MCP server is connected here")
+        if before_send is not None:
+            await before_send(ready.operation)
+        started = self._clock()
+        try:
+            answer = await self._tool_caller(
+                drafted.tool, drafted.arguments, source=drafted.source, timeout=self._timeout
+            )
+        except CapdexError as error:
+            tell(error, ready.operation, Masker(()))
+            raise
+        elapsed = round((self._clock() - started) * 1000)
+        meta = {"elapsedMs": elapsed, "revision": self._catalog.revision, **ready.drift_fields}
+        return await _aside(True, tool_result, answer, meta, ready.call.max_bytes or self._max_answer_bytes)
+
     def _dry_run(
         self, ready: _Ready, credentials: Credentials | None = None, *, masked: bool = True
     ) -> dict[str, Any]:
+        if isinstance(ready.draft, ToolDraft):
+            return {**ready.draft.show(), **ready.drift_fields}
         placements = preview(ready.operation, ready.details, self._held(ready.operation, credentials))
         return {**show(complete(ready.draft, placements, masked=masked)), **ready.drift_fields}
 
@@ -228,7 +258,7 @@ class Executor:
 
     def _draft(
         self, operation: Operation, details: OperationDetails, call: Call
-    ) -> tuple[Draft, list[Issue]]:
+    ) -> tuple[Draft | ToolDraft, list[Issue]]:
         checker = self._checker(operation, details)
         wrong = unsendable(call)
         if wrong:
@@ -236,7 +266,14 @@ class Executor:
             deep = any(one["keyword"] == "maxDepth" for one in wrong)
             further = [] if deep else check(details, call, checker)[1]
             return Draft(operation.method, "", Target("/", ""), (), (), (), None), wrong + further
+        if operation.is_skill:
+            return draft_skill(operation, call), []
+        if operation.method == MCP_METHOD and (call.body is MISSING or call.body is None):
+            call = replace(call, body={})
         arguments, issues = check(details, call, checker)
+        if operation.method == MCP_METHOD:
+            tool, further = draft_tool(operation, arguments.body)
+            return tool, issues + ([] if issues else further)
         drafted, further = draft(operation, details, arguments, checker)
         return drafted, issues + further
 

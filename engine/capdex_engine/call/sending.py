@@ -91,7 +91,7 @@ class Sender:
                 try:
                     token = await self._tokens(each, timeout=self._left(ends), rejected=old)
                 except CapdexError as error:
-                    _tell(error, operation, _masker(chosen, placed))
+                    tell(error, operation, _masker(chosen, placed))
                     raise
                 each = each.placed(token)
             placed.append(each)
@@ -103,7 +103,7 @@ class Sender:
                 request, source=operation.source, timeout=timeout, max_bytes=self._max_bytes
             )
         except CapdexError as error:
-            _tell(error, operation, masker)
+            tell(error, operation, masker)
             raise
 
     def _left(self, ends: float) -> float:
@@ -115,12 +115,14 @@ def _masker(*used: Sequence[Placement | Grant]) -> Masker:
     return Masker(secret for part in used for each in part for secret in each.secrets)
 
 
-def _tell(error: CapdexError, operation: Operation, masker: Masker) -> None:
+def tell(error: CapdexError, operation: Operation, masker: Masker) -> None:
     """Make a failure of the network fit to be told to the caller of an operation."""
     error.message = masker.text(error.message)
     error.args = (error.message,)
     error.details = masker.json(error.details)
     error.capability = operation.name
     error.retryable = (
-        error.retryable and isinstance(error, UpstreamError) and operation.method in REPEATABLE_METHODS
+        error.retryable
+        and isinstance(error, UpstreamError)
+        and (operation.method in REPEATABLE_METHODS or operation.read_only)
     )

@@ -74,6 +74,12 @@ class Shelf:
             for row in self._document.record.operations
         ]
 
+    def own_names(self) -> list[str] | None:
+        """Return the names that the entries bring with them, skills' capability strings; else ``None``."""
+        if self._source.kind != "skills":
+            return None
+        return [row.operation_id or row.key for row in self._document.record.operations]
+
     def operations(self, names: Sequence[str]) -> tuple[list[Operation], list[Remark]]:
         """Return the operations under their names, and remarks on the settings."""
         choice = Choice(self._source.settings)
@@ -170,6 +176,7 @@ class Shelf:
             reason=reason,
             key=row.key,
             details_id=index,
+            harmless=row.read_only_hint and self._source.settings.trusted,
         )
 
     def _availability(

@@ -18,11 +18,12 @@ from capdex_engine.catalog.reader import read_document
 from capdex_engine.catalog.records import DocumentRecord
 from capdex_engine.catalog.source import Source
 from capdex_engine.catalog.store import Store
+from capdex_engine.catalog.tool_reader import read_tools
 from capdex_engine.documents import References, Retrieve, parse_document, refs_in, upgrade
 from capdex_engine.errors import DocumentError
 from capdex_engine.operation import Body, MediaType, Parameter, Schema
 
-READER_VERSION: Final = 7
+READER_VERSION: Final = 8
 """Raised when a document would be read differently; kept stores of older versions are not used."""
 MAX_PARSED_DEFINITIONS: Final = 2048
 
@@ -143,14 +144,25 @@ def load_document(source: Source, retrieve: Retrieve | None, cache: Path | None)
     kept = None if path is None else Store.open(path)
     if kept is not None and _unchanged(kept.meta["files"], retrieve):
         return Document(kept, cached=True)
+    store = _read(source, retrieve, path)
+    if path is not None:
+        _drop_older(path)
+    return Document(store)
+
+
+def _read(source: Source, retrieve: Retrieve | None, path: Path | None) -> Store:
+    if source.kind == "mcp":
+        return read_tools(source, extra={"files": {}}, path=path)
+    if source.kind == "skills":
+        # Late: skills are read with the catalog's own tools for texts.
+        from capdex_engine.catalog.skill_reader import read_skills
+
+        return read_skills(source, extra={"files": {}}, path=path)
     files = _Files(retrieve)
     tree = upgrade(parse_document(source.data, location=source.location))
     _check_kind(tree, source.location)
     references = References(tree, source.base, files)
-    store = read_document(tree, references, source.base, extra={"files": files.seen}, path=path)
-    if path is not None:
-        _drop_older(path)
-    return Document(store)
+    return read_document(tree, references, source.base, extra={"files": files.seen}, path=path)
 
 
 def self_contained(schema: Schema, definitions: Mapping[str, Schema]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ class Found:
         item: The path item that holds it.
         place: Where it stands, before references are followed.
         problem: Why it cannot be called, as far as its place tells.
+        read_only_hint: Whether a tool says of itself that it changes nothing.
     """
 
     method: str
@@ -38,6 +39,7 @@ class Found:
     operation: Resolved
     place: Resolved
     problem: str | None = None
+    read_only_hint: bool = False
 
 
 def find_operations(reading: Reading) -> Iterator[Found]:

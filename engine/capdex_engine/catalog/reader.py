@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +20,7 @@ from capdex_engine.catalog.parameters import (
 )
 from capdex_engine.catalog.paths import Found, find_operations, find_outside
 from capdex_engine.catalog.records import DocumentRecord, OperationRecord, ParameterRecord
+from capdex_engine.catalog.report import KeptOut
 from capdex_engine.catalog.responses import read_responses
 from capdex_engine.catalog.security import read_schemes, read_security, scheme_fields
 from capdex_engine.catalog.servers import read_servers
@@ -43,6 +44,8 @@ MAX_IDENTIFIER: Final = 1000
 """Characters of an operationId."""
 
 
+Finders = tuple[Callable[[Reading], Iterable[Found]], Callable[[Reading, list[Found]], Iterable[KeptOut]]]
+"""What finds a document's operations, and what stays outside."""
 _Fields = tuple[list[Any], tuple[str, ...]]
 """What a caller depends on, and the definitions that its schema refers to, in order."""
 
@@ -58,7 +61,13 @@ class _Draft:
 
 
 def read_document(
-    tree: dict[str, Any], references: References, base: str, *, extra: dict[str, Any], path: Path | None
+    tree: dict[str, Any],
+    references: References,
+    base: str,
+    *,
+    extra: dict[str, Any],
+    path: Path | None,
+    finders: Finders = (find_operations, find_outside),
 ) -> Store:
     """Read a document into a store, whose meta is ``{"document", "definitions", **extra}``.
 
@@ -68,8 +77,9 @@ def read_document(
         base: Its identity.
         extra: Further meta, read after everything else was read.
         path: File to keep the store in; ``None`` keeps it in memory.
+        finders: By default those of an API description.
     """
-    return _Reader(Reading(tree, references, base)).read(extra, path)
+    return _Reader(Reading(tree, references, base)).read(extra, path, finders)
 
 
 class _Reader:
@@ -79,11 +89,12 @@ class _Reader:
         self._servers = Table()
         self._security = Table()
 
-    def read(self, extra: dict[str, Any], path: Path | None) -> Store:
+    def read(self, extra: dict[str, Any], path: Path | None, finders: Finders) -> Store:
         reading = self._reading
         root_security = read_security(reading.tree.get("security")) or []
         self._warn_of_duplicates(root=True)
-        operations = list(find_operations(reading))
+        find, outside = finders
+        operations = list(find(reading))
         drafts = [self._draft(found, root_security) for found in operations]
         definitions = {mode: self._definitions(mode) for mode in _MODES}
         self._warn_of_duplicates(root=False)
@@ -94,7 +105,7 @@ class _Reader:
             servers=tuple(self._servers.values),
             security=tuple(self._security.values),
             schemes={name: scheme_fields(scheme) for name, scheme in read_schemes(reading).items()},
-            outside=tuple(find_outside(reading, operations)),
+            outside=tuple(outside(reading, operations)),
             warnings=tuple(reading.warnings),
         )
         meta = {"document": document.to_json(), "definitions": definitions, **extra}
@@ -117,6 +128,8 @@ class _Reader:
 
     def _draft(self, found: Found, root_security: list[dict[str, list[str]]]) -> _Draft:
         record = OperationRecord(found.method, found.path, self._reading.place(found.place))
+        if found.read_only_hint:
+            record = replace(record, read_only_hint=True)
         if isinstance(found.operation.value, dict) and found.method:
             record = replace(record, **self._texts(found.operation))
         if found.problem is not None:

@@ -49,6 +49,8 @@ class OperationRecord:
     """Why it cannot be called by its structure."""
     details: int = -1
     """Number of its entry in the store."""
+    read_only_hint: bool = False
+    """Whether the tool says of itself that it changes nothing."""
 
     @property
     def key(self) -> str:

@@ -27,7 +27,7 @@ class KeptOut:
     """An operation (or webhook, or callback) that is not offered, and why."""
 
     kind: str
-    """``operation``, ``webhook`` or ``callback``."""
+    """``operation``, ``webhook``, ``callback``, ``tool`` for one in quarantine, or ``skill``."""
     method: str
     path: str
     """The path; a webhook's name; a callback's expression."""
@@ -40,8 +40,8 @@ class KeptOut:
 
     @property
     def is_broken(self) -> bool:
-        """Whether it is an operation that the document describes in a way that cannot be called."""
-        return self.kind == "operation" and not self.by_settings
+        """Whether it is an operation or tool that is described in a way that cannot be called."""
+        return self.kind in {"operation", "tool", "skill"} and not self.by_settings
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields; ``name`` only where there is one, ``bySettings`` only where it is true."""

@@ -55,6 +55,8 @@ def choose_base(servers: Sequence[Any], source: Source) -> Base:
     is never replaced by one that has no use for them: a call would go elsewhere.
     """
     settings = source.settings
+    if source.kind != "openapi":
+        return Base(None, settings.unavailable) if settings.unavailable else Base(source.location)
     rows: Sequence[Any] = servers if settings.server is None else [[settings.server, {}]]
     reasons: list[str] = []
     meant: set[str] = set()

@@ -50,6 +50,7 @@ class Catalog:
         self.revision = _revision(everything)
         known = [op for op in everything if op.availability is not Availability.LEFT_OUT]
         self._by_name = {operation.name: operation for operation in known}
+        self._namesakes = _namesakes(known)
         self._by_key = _by_key(known)
         self._details = lru_cache(maxsize=MAX_PARSED_DETAILS)(partial(_load_details, shelves))
         self._schemas = lru_cache(maxsize=MAX_PARSED_DETAILS)(partial(_make_schema, self._details))
@@ -59,6 +60,9 @@ class Catalog:
     def get(self, name: str, *, allowed: Allowed | None = None) -> Operation | None:
         """Return the operation of this name, else of this ``METHOD /path`` where that is unique.
 
+        Skills of several sources may have one name, which is none of ours to change: of these, the first
+        that is ``allowed``.
+
         Operations that are kept out by their structure are found too; ``availability`` tells. Those that
         the source's settings leave out are not: for a caller they do not exist.
 
@@ -66,6 +70,9 @@ class Catalog:
             name: Looked for.
             allowed: What there is for who asks: others are neither found nor make a path ambiguous.
         """
+        for namesake in self._namesakes.get(name, ()):
+            if allowed is None or allowed(namesake):
+                return namesake
         found = self._by_name.get(name)
         if found is not None and (allowed is None or allowed(found)):
             return found
@@ -180,7 +187,8 @@ def build_catalog(
     _check_names(sources)
     loaded = [load(source, retrieve, cache, clock) for source in sources]
     shelves = {each.source.name: Shelf(each.source, each.document) for each in loaded if each.document}
-    nameables = {name: shelf.nameables() for name, shelf in shelves.items()}
+    named = {name: own for name, shelf in shelves.items() if (own := shelf.own_names()) is not None}
+    nameables = {name: shelf.nameables() for name, shelf in shelves.items() if name not in named}
     names = iter(assign_names([item for items in nameables.values() for item in items]))
     made: list[Operation] = []
     reports: list[SourceReport] = []
@@ -188,7 +196,7 @@ def build_catalog(
         operations: list[Operation] = []
         remarks: list[Remark] = []
         if each.source.name in shelves:
-            own = [next(names) for _ in nameables[each.source.name]]
+            own = named.get(each.source.name) or [next(names) for _ in nameables.get(each.source.name, ())]
             operations, remarks = shelves[each.source.name].operations(own)
         made += operations
         reports.append(report_on(each, operations, remarks))
@@ -219,6 +227,15 @@ def _by_key(operations: Iterable[Operation]) -> dict[str, Operation | tuple[Oper
         others = (known,) if isinstance(known, Operation) else known
         found[operation.key] = (*others, operation) if others else operation
     return found
+
+
+def _namesakes(operations: Iterable[Operation]) -> dict[str, list[Operation]]:
+    """Return the names that several operations have."""
+    skills: dict[str, list[Operation]] = {}
+    for operation in operations:
+        if operation.is_skill:
+            skills.setdefault(operation.name, []).append(operation)
+    return {name: found for name, found in skills.items() if len(found) > 1}
 
 
 def _revision(operations: Iterable[Operation]) -> str:

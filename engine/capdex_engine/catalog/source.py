@@ -6,7 +6,7 @@ import os
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from capdex_engine.errors import DocumentError
 from capdex_engine.operation import SecurityRequirement, SecurityScheme
@@ -31,6 +31,10 @@ class SourceSettings:
     """Alternatives for every operation of the source; ``None`` leaves the document's."""
     credentials: Container[str] = frozenset()
     """Names of the schemes for which the server holds a credential."""
+    trusted: bool = False
+    """Whether the read-only hints of a server's tools count."""
+    unavailable: str | None = None
+    """Why the server of the tools cannot be called at present."""
     overrides: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """``METHOD /path`` or operationId -> ``{"summary": str, "keywords": [str]}``."""
 
@@ -42,9 +46,11 @@ class Source:
     Args:
         name: Unique among the catalog's sources.
         location: File path or URL, for messages and as base of relative references.
-        data: The document's bytes.
+        data: The document's bytes; of kind ``mcp``, :func:`~capdex_engine.tools.document.tool_document`'s.
         document_url: Where the document was fetched from; relative servers and references resolve
             against it.
+        kind: What the document is: an API description; the tools of an MCP server, whose location is
+            ``mcp://NAME``; or the skills of one (:meth:`capdex_engine.skills.SkillIndex.document`).
     """
 
     name: str
@@ -52,6 +58,7 @@ class Source:
     data: bytes
     document_url: str | None = None
     settings: SourceSettings = field(default_factory=SourceSettings)
+    kind: Literal["openapi", "mcp", "skills"] = "openapi"
 
     @property
     def base(self) -> str:

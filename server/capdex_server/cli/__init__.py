@@ -13,7 +13,19 @@ from typing import Annotated
 import typer
 
 import capdex_engine
-from capdex_server.cli import audit, call, catalog, demo, difference, models, policy, search, serve, token
+from capdex_server.cli import (
+    audit,
+    call,
+    catalog,
+    demo,
+    difference,
+    models,
+    policy,
+    search,
+    serve,
+    skills,
+    token,
+)
 
 app = typer.Typer(
     name="capdex",
@@ -32,6 +44,7 @@ app.command("serve")(serve.serve)
 app.command("stdio")(serve.stdio)
 app.command("demo")(demo.demo)
 app.command("audit")(audit.audit)
+app.command("skills")(skills.skills)
 catalog_app.command("list")(catalog.list_operations)
 catalog_app.command("check")(catalog.check)
 catalog_app.command("diff")(difference.diff)

@@ -21,10 +21,12 @@ from capdex_server.cli.lint import lint
 from capdex_server.cli.options import Run
 from capdex_server.credentials import DefaultCredentials, Held, explicit_credentials
 from capdex_server.outbound import Outbound
-from capdex_server.pieces import Piece
+from capdex_server.pieces import Piece, ToolsPiece
 from capdex_server.places import Place, find_places
 from capdex_server.reach import FetchPiece, Retriever
+from capdex_server.skills_source import Skills
 from capdex_server.sources import with_settings
+from capdex_server.upstream.making import connected, upstreams_for
 
 SECONDS_BETWEEN: Final = 5.0
 """Between two lines about the progress."""
@@ -55,14 +57,28 @@ def check_run(run: Run, *, say: Say, linting: bool = False, clock: Clock = time.
 
     async def check() -> Checked:
         outbound = Outbound.from_settings(run.settings)
+        upstreams = upstreams_for(run.settings, os.environ)
+
+        def tools(source: str) -> bytes:
+            assert upstreams is not None  # noqa: S101 - asked for sources of its kind alone
+            page: ToolsPiece = anyio.from_thread.run(upstreams.page, source)
+            if page.down or page.problem:
+                raise DocumentError(str(page.down or page.problem), location=f"mcp://{source}")
+            return page.data
 
         def fetch(source: str, url: str, seconds: float, room: int) -> Piece:
             limits = run.settings.documents.model_copy(update={"timeout": seconds, "max_bytes": room})
             return anyio.from_thread.run(partial(outbound.fetch, url, source=source, limits=limits))
 
+        def skills() -> list[Source | SourceReport]:
+            return anyio.from_thread.run(Skills(run.settings, os.environ).check)
+
         try:
-            checking = _Checking(run, fetch, Progress(say, clock), linting=linting, clock=clock)
-            return await anyio.to_thread.run_sync(checking.run, abandon_on_cancel=True)
+            checking = _Checking(
+                run, fetch, tools, skills, Progress(say, clock), linting=linting, clock=clock
+            )
+            async with connected(upstreams):
+                return await anyio.to_thread.run_sync(checking.run, abandon_on_cancel=True)
         finally:
             await outbound.aclose()
 
@@ -100,6 +116,8 @@ class _Checking:
         self,
         run: Run,
         fetch: Callable[[str, str, float, int], Piece],
+        tools: Callable[[str], bytes],
+        skills: Callable[[], list[Source | SourceReport]],
         progress: Progress,
         *,
         linting: bool,
@@ -109,6 +127,8 @@ class _Checking:
         self._configs, self._limits = run.settings.sources, run.settings.documents
         self._cache = run.settings.cache / "catalogs"
         self._fetch = fetch
+        self._tools = tools
+        self._skills = skills
         self._progress = progress
         explicit = explicit_credentials(run.settings, os.environ)
         for name, held in run.credentials.items():
@@ -131,17 +151,22 @@ class _Checking:
 
     def _sources(self) -> Iterator[Source | SourceReport]:
         """Yield each document, or the report on what is none; folders are looked through first."""
-        found = {name: self._found(name) for name, config in self._configs.items() if not config.is_url}
+        found = {name: self._found(name) for name, config in self._configs.items() if not config.is_remote}
         lists = [places for places in found.values() if not isinstance(places, DocumentError)]
         self._progress.total = sum(map(len, lists)) + len(self._configs) - len(lists)
-        for name in self._configs:
+        for name, config in self._configs.items():
+            if config.kind == "skills":
+                yield from self._indexes(name)
+                continue
             yield from self._read(name, found[name] if name in found else self._found(name))
 
     def _found(self, name: str) -> list[Place] | DocumentError:
         config = self._configs[name]
         try:
             started = self._clock()
-            fetched = self._fetcher(name)(config.location, *self._most()).data if config.is_url else None
+            fetched = self._tools(name) if config.kind == "mcp" else None
+            if config.is_url:
+                fetched = self._fetcher(name)(config.location, *self._most()).data
             self._spent[name] = self._clock() - started
             places, skipped = find_places(name, config, fetched)
         except DocumentError as error:
@@ -149,6 +174,12 @@ class _Checking:
         if skipped:
             self._skipped[name] = skipped
         return places
+
+    def _indexes(self, name: str) -> Iterator[Source | SourceReport]:
+        for found in self._skills():
+            if isinstance(found, Source):
+                self._owners[found.name] = name
+            yield found
 
     def _read(self, name: str, places: list[Place] | DocumentError) -> Iterator[Source | SourceReport]:
         config = self._configs[name]
@@ -163,7 +194,7 @@ class _Checking:
             except DocumentError as error:
                 yield SourceReport(place.name, place.location, error=error)
             else:
-                if self._linting:
+                if self._linting and config.kind == "openapi":
                     self._places.append(place)
 
     def _retriever(self, source: Source) -> Callable[[str], bytes]:

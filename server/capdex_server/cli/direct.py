@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -12,17 +14,15 @@ from capdex_server.cli.options import Run
 from capdex_server.cli.output import print_error, progress
 from capdex_server.live import Snapshot, build_snapshot
 from capdex_server.outbound import Outbound
+from capdex_server.upstream.making import connected, upstreams_for
 
 
 def load_snapshot(run: Run) -> Snapshot:
     """Return the run's catalog with what failed, without a searcher."""
 
     async def load() -> Snapshot:
-        outbound = Outbound.from_settings(run.settings)
-        try:
-            return await _snapshot(run, outbound)
-        finally:
-            await outbound.aclose()
+        async with _snapshot(run) as snapshot:
+            return snapshot
 
     return anyio.run(load)
 
@@ -55,19 +55,29 @@ def execute(run: Run, request: Any) -> dict[str, Any]:
     """
 
     async def send() -> dict[str, Any]:
-        outbound = Outbound.from_settings(run.settings)
-        try:
-            return await _usable(run, await _snapshot(run, outbound)).executor.execute(request)
-        finally:
-            await outbound.aclose()
+        async with _snapshot(run) as snapshot:
+            return await _usable(run, snapshot).executor.execute(request)
 
     return anyio.run(send)
 
 
-async def _snapshot(run: Run, outbound: Outbound) -> Snapshot:
-    return await build_snapshot(
-        run.settings, outbound=outbound, encoder=None, environ=os.environ, credentials=run.credentials
-    )
+@asynccontextmanager
+async def _snapshot(run: Run) -> AsyncIterator[Snapshot]:
+    """Yield the run's catalog; its connections last as long as the context."""
+    outbound = Outbound.from_settings(run.settings)
+    upstreams = upstreams_for(run.settings, os.environ)
+    try:
+        async with connected(upstreams):
+            yield await build_snapshot(
+                run.settings,
+                outbound=outbound,
+                encoder=None,
+                environ=os.environ,
+                credentials=run.credentials,
+                upstreams=upstreams,
+            )
+    finally:
+        await outbound.aclose()
 
 
 def _usable(run: Run, snapshot: Snapshot) -> Snapshot:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from capdex_engine.errors import ConfigurationError
+from capdex_server.build import Builder
 from capdex_server.callers import LOCAL
 from capdex_server.cli.options import Run
 from capdex_server.cli.output import print_error, progress
 from capdex_server.live import Live
 from capdex_server.outbound import Outbound
 from capdex_server.service import Service
+from capdex_server.upstream.making import connected, upstreams_for
 
 if TYPE_CHECKING:
     from capdex_engine.encode import Encoder
@@ -40,6 +42,7 @@ def live_of(run: Run) -> Live:
         encoder=encoder_of(run.settings),
         environ=os.environ,
         credentials=run.credentials,
+        upstreams=upstreams_for(run.settings, os.environ),
     )
 
 
@@ -63,10 +66,12 @@ def search_once(run: Run, wanted: dict[str, Any], *, explain: bool = False) -> d
 
     async def answer() -> dict[str, Any]:
         live = live_of(run)
-        await live.reload(raising=True)
-        for error in live.current.failures.values():
-            print_error(error.payload(), as_json=False)
-        return await Service(live, run.settings).search(LOCAL, wanted, explain=explain)
+        assert isinstance(live.build, Builder)  # noqa: S101 - live_of has made it
+        async with connected(live.build.upstreams):
+            await live.reload(raising=True)
+            for error in live.current.failures.values():
+                print_error(error.payload(), as_json=False)
+            return await Service(live, run.settings).search(LOCAL, wanted, explain=explain)
 
     return anyio.run(answer)
 
