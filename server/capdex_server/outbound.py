@@ -43,7 +43,7 @@ PAUSES: Final = (0.1, 0.4)
 """Seconds before each further attempt at a call that found no connection."""
 MAX_CONNECTIONS: Final = 256
 """Of one source; further calls wait within their time."""
-_AT_ONCE: Final = 16
+_AT_ONCE: Final = 4
 """Steps until others may go on: one read may bring thousands of chunks, or inflate to megabytes."""
 _HOP_BY_HOP: Final = frozenset(
     {"host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}

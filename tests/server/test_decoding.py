@@ -74,3 +74,28 @@ def test_other_codings_stay_as_they_are_with_their_header(coding):
 def test_a_decoded_body_hides_the_headers_that_no_longer_fit():
     reader = read("gzip", [])
     assert reader.hides("content-encoding") and reader.hides("Content-Length") and not reader.hides("etag")
+
+
+def test_empty_gzip_members_without_end_are_cut():
+    reader = BodyReader([("Content-Encoding", "gzip")], 1000)
+    members = gzip.compress(b"") * 50
+    assert any(not reader.feed(members) for _ in range(100))
+    assert (reader.data, reader.truncated) == (b"", True)
+
+
+def test_a_body_of_several_gzip_members_is_whole():
+    reader = BodyReader([("Content-Encoding", "gzip")], 10_000)
+    assert reader.feed(b"".join(gzip.compress(b"x" * 100) for _ in range(20)))
+    assert reader.data == b"x" * 2000
+
+
+def test_a_body_in_chunks_of_one_byte_is_cut_before_it_takes_long():
+    reader = BodyReader([], 4 * 1024 * 1024)
+    assert any(not reader.feed(b"x") for _ in range(100_000))
+    assert reader.truncated
+
+
+def test_inflating_pauses_between_pieces():
+    reader = BodyReader([("Content-Encoding", "gzip")], 10_000_000)
+    assert sum(1 for _ in reader.steps(gzip.compress(b"\0" * 1_000_000))) >= 10
+    assert len(reader.data) == 1_000_000
