@@ -53,7 +53,8 @@ class FaultUpstream:
         self.requests: Counter[str] = Counter()
         """``METHOD name`` -> requests."""
         self.gone: Counter[str] = Counter()
-        """``METHOD name`` -> connections that the other side closed while the fault was played."""
+        """``METHOD name`` -> connections that the other side closed while the fault was played; ``TLS`` counts
+        those that waited for a handshake."""
         self._changed = threading.Condition()
         self._servers: list[asyncio.Server] = []
         self._closed = socket.socket()
@@ -104,6 +105,7 @@ class FaultUpstream:
         # A cancelled handler is an error to asyncio's streams.
         with contextlib.suppress(OSError, asyncio.CancelledError):
             await reader.read(-1)
+            self._count(self.gone, "TLS")
         writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from typing import Any, Final
 
+import anyio
 import httpcore2
 
 HEAD_BYTES: Final = 256 * 1024
@@ -61,8 +62,13 @@ class HeadBound(httpcore2.AsyncNetworkStream):
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.AsyncNetworkStream:
-        """Return the same over TLS."""
-        return HeadBound(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+        """Return the same over TLS; a handshake that is given up leaves no connection open."""
+        try:
+            return HeadBound(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self._stream.aclose()
+            raise
 
     def get_extra_info(self, info: str) -> Any:
         """Return what the stream says."""

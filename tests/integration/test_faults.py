@@ -113,6 +113,13 @@ async def test_an_echoed_credential_is_masked_in_headers_and_body(upstream: Faul
     assert answer["body"]["***"] == ["***", "x***y"]
 
 
+async def test_a_handshake_that_is_given_up_closes_its_connection(upstream: FaultUpstream, tmp_path: Path):
+    async with agent(upstream, tmp_path, **SHORT) as execute:
+        upstream.gone.clear()
+        await execute("tlsHang")
+        assert await anyio.to_thread.run_sync(upstream.wait_for, upstream.gone, "TLS")
+
+
 def rest(name: str) -> tuple[str, dict[str, Any]]:
     return "/execute", {"name": name}
 
