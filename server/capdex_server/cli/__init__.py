@@ -19,6 +19,7 @@ from capdex_server.cli import (
     catalog,
     demo,
     difference,
+    mcp,
     models,
     policy,
     search,
@@ -38,6 +39,8 @@ policy_app = typer.Typer(help="Who may call what, and why.", no_args_is_help=Tru
 models_app = typer.Typer(help="The encoder that models.lock pins.", no_args_is_help=True)
 token_app = typer.Typer(help="Tokens for callers.", no_args_is_help=True)
 
+mcp_app = typer.Typer(help="Upstream MCP servers.", no_args_is_help=True)
+
 app.command("search")(search.search)
 app.command("call")(call.call)
 app.command("serve")(serve.serve)
@@ -50,12 +53,16 @@ catalog_app.command("check")(catalog.check)
 catalog_app.command("diff")(difference.diff)
 policy_app.command("explain")(policy.explain)
 policy_app.command("list")(policy.list_permitted)
+mcp_app.command("list")(mcp.list_servers)
+mcp_app.command("check")(mcp.check)
+mcp_app.command("import")(mcp.import_servers)
 models_app.command("verify")(models.verify)
 models_app.command("path")(models.path)
 token_app.command("new")(token.new)
 app.add_typer(token_app, name="token")
 app.add_typer(catalog_app, name="catalog")
 app.add_typer(policy_app, name="policy")
+app.add_typer(mcp_app, name="mcp")
 app.add_typer(models_app, name="models")
 for command in entry_points(group="capdex.commands"):
     app.add_typer(command.load(), name=command.name)
