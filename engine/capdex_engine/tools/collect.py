@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
+import anyio.lowlevel
 
 from capdex_engine.errors import ToolCatalogError
 from capdex_engine.tools.limits import Code, ToolLimits
@@ -80,7 +81,7 @@ class _Collecting:
         cursor: str | None = None
         for number in range(1, self._limits.pages + 1):
             page = await self._page(cursor, number)
-            self._take(page, number)
+            await self._take(page, number)
             cursor = self._next(page)
             if cursor is None:
                 return ToolCollection(
@@ -116,7 +117,7 @@ class _Collecting:
         )
         return ToolCatalogError(Code.TIMEOUT, told)
 
-    def _take(self, page: Any, number: int) -> None:
+    async def _take(self, page: Any, number: int) -> None:
         tools = field_of(page, "tools", "tools")
         if not isinstance(tools, list | tuple):
             raise ToolCatalogError(Code.INVALID_PAGE, f"Page {number} of the server's tools holds no list.")
@@ -124,6 +125,8 @@ class _Collecting:
         if self._seen > self._limits.tools:
             raise ToolCatalogError(Code.ITEM_LIMIT, f"The server lists more than {self._limits.tools} tools.")
         for tool in tools:
+            # A tool may take tens of milliseconds, and there may be thousands.
+            await anyio.lowlevel.checkpoint()
             self._take_one(tool)
 
     def _take_one(self, tool: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from capdex_engine.catalog.texts import INVISIBLE
 from capdex_engine.tools.limits import Code, ToolLimits
-from capdex_engine.tools.measure import Misfit, measure
+from capdex_engine.tools.measure import Misfit, measure, text_size
 
 SHOWN: Final = 80
 """Characters of a tool's name in a message."""
@@ -103,10 +103,6 @@ def _pair(name: str, size: int) -> int:
     return len(name) + 4 + size
 
 
-def _text_size(text: str) -> int:
-    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-
-
 def _utf8(text: str, most: int) -> int:
     """Return the bytes of a text; of one that is longer anyway its characters."""
     return len(text) if len(text) > most else len(text.encode("utf-8", "surrogatepass"))
@@ -124,7 +120,7 @@ def _check_name(name: Any, taken: set[str], limits: ToolLimits) -> int:
     if name in taken:
         raise Misfit(Code.DUPLICATE_TOOL, "another tool has the same name, and the first counts")
     taken.add(name)
-    return _pair("name", _text_size(name))
+    return _pair("name", text_size(name))
 
 
 def _check_text(field: str, value: Any, most: int) -> int:
@@ -132,7 +128,7 @@ def _check_text(field: str, value: Any, most: int) -> int:
         raise Misfit(Code.INVALID_TOOL, f"its {field} is no text")
     if _utf8(value, most) > most:
         raise Misfit(Code.INVALID_TOOL, f"its {field} has more than {most} bytes", most)
-    return _pair(field, _text_size(value))
+    return _pair(field, text_size(value))
 
 
 def _check_schema(key: str, schema: Any, limits: ToolLimits) -> int:

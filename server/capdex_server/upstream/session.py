@@ -6,12 +6,11 @@ import logging
 import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
 import mcp_types as types
 from mcp import Client
-from mcp.client._transport import TransportStreams
 from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -20,6 +19,9 @@ from pydantic import TypeAdapter, ValidationError
 from capdex_engine import __version__
 from capdex_engine.errors import UpstreamProtocolError, UpstreamTimeout
 from capdex_server.upstream.tap import Tap
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
 
 RELISTEN: Final = 5.0
 """Seconds until a lost stream of changes is asked for again."""

@@ -13,17 +13,19 @@ import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from anyio.abc import ByteReceiveStream, Process
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from capdex_engine.errors import UpstreamProtocolError
 from capdex_server.upstream.faults import Ended
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
 
 GRACE: Final = 2.0
 """Seconds that a process gets to end by itself once its input is closed, and again once it is told to."""

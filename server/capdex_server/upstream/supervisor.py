@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import anyio
 
 from capdex_engine.call.masking import Masker
-from capdex_engine.errors import CapdexError, ToolCatalogError, UpstreamUnreachable
+from capdex_engine.errors import CapdexError, ToolCatalogError, UpstreamTimeout, UpstreamUnreachable
 from capdex_engine.tools import Code, ToolCollection, collect_tools
 from capdex_engine.tools.document import tool_document
 from capdex_server.logs import get_logger
@@ -133,6 +133,8 @@ class Upstream:
             fault = fault_of(error, self.name)
             if isinstance(fault, Ended):
                 fault = await _why_ended(connection) or fault
+            elif isinstance(fault, UpstreamTimeout):
+                fault.message += " The call may have taken effect."
             fault = self._masked(fault)
             _log.info("upstream.call_failed", source=self.name, tool=tool, reason=fault.message)
             self._stir()  # it may be down: look

@@ -6,17 +6,20 @@ in quarantine, so the pages are taken on their way to the client.
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from mcp.client._transport import TransportStreams
-from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, JSONRPCResponse
 
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
 
-class Tap(AbstractAsyncContextManager[TransportStreams]):
+    from mcp.client._transport import TransportStreams
+    from mcp.shared._stream_protocols import ReadStream, WriteStream
+
+
+class Tap:
     """A transport that keeps the last page of tools that came through.
 
     Args:
@@ -56,7 +59,7 @@ class Tap(AbstractAsyncContextManager[TransportStreams]):
             self._asked, self._page = None, message.result
 
 
-class _Reading(ReadStream[SessionMessage | Exception]):
+class _Reading:
     def __init__(self, stream: ReadStream[SessionMessage | Exception], tap: Tap) -> None:
         self._stream = stream
         self._tap = tap
@@ -91,7 +94,7 @@ class _Reading(ReadStream[SessionMessage | Exception]):
         return await self._stream.__aexit__(kind, error, trace)
 
 
-class _Writing(WriteStream[SessionMessage]):
+class _Writing:
     def __init__(self, stream: WriteStream[SessionMessage], tap: Tap) -> None:
         self._stream = stream
         self._tap = tap
