@@ -75,5 +75,7 @@ def test_catalog_commands_and_calls_take_tools_like_operations(config: Path) -> 
     assert (report["documents"], report["failed"], report["broken"]) == (3, 1, 4)
     called = run(config, "call", "MCP mcp://good/good", "--args", "{}")
     assert json.loads(called.stdout)["content"] == [{"type": "text", "text": "done"}]
+    wrong = run(config, "call", "good.good", "--args", '{"body": [1]}', "--json")
+    assert (wrong.exit_code, json.loads(wrong.stdout)["error"]["code"]) == (1, "invalid_capability_arguments")
     dry = run(config, "call", "good.good", "--dry-run")
     assert json.loads(dry.stdout) == {"tool": "good", "source": "good", "arguments": {}}

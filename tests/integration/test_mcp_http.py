@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
+import socket
+import subprocess
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +28,7 @@ from capdex_engine.errors import UpstreamError, UpstreamProtocolError, UpstreamU
 from capdex_server.config import load_settings
 from capdex_server.upstream.http import GuardedTransport
 from capdex_server.upstream.upstreams import Upstreams
+from integration.upstreams import npm_program, started
 
 pytestmark = pytest.mark.anyio
 TOKEN = "planted-token-2718"
@@ -280,3 +285,39 @@ async def test_the_address_of_a_name_is_checked_by_what_the_configuration_names(
     async with Upstreams(load_settings(config, {}), {}, resolver=resolver) as upstreams:
         await until(upstreams.servers["team"].tried.is_set)
     assert asked[0] == ("team.internal", 80)
+
+
+@contextmanager
+def everything(port: int) -> Iterator[None]:
+    """A server that others wrote, which keeps sessions."""
+    command = [npm_program("mcp-server-everything"), "streamableHttp"]
+    with started(command, {"PORT": str(port)}, stderr=subprocess.DEVNULL):
+        for _ in range(200):
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            time.sleep(0.05)
+        yield
+
+
+async def test_a_server_that_was_started_anew_and_knows_no_session_is_connected_to_again(
+    tmp_path: Path,
+) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    arguments: dict[str, Any] = {"a": 1, "b": 2}
+    url = f"http://127.0.0.1:{port}/mcp"
+    with contextlib.ExitStack() as before:
+        before.enter_context(everything(port))
+        async with upstreams_of(tmp_path, url) as upstreams:
+            server = upstreams.servers["team"]
+            await upstreams.page("team")
+            assert "3" in str(await upstreams("get-sum", arguments, source="team", timeout=5.0))
+            before.close()
+            with pytest.raises(UpstreamUnreachable):
+                await upstreams("get-sum", arguments, source="team", timeout=5.0)
+            await until(lambda: server.state == "down")
+            with everything(port):
+                await until(lambda: server.state == "up")
+                assert "3" in str(await upstreams("get-sum", arguments, source="team", timeout=5.0))

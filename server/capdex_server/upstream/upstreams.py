@@ -96,7 +96,11 @@ class Upstreams:
         assert self._tasks is not None  # noqa: S101 - entered
         self._tasks.cancel_scope.cancel()
         tasks, self._tasks = self._tasks, None
-        return await tasks.__aexit__(kind, error, trace)
+        if isinstance(error, anyio.get_cancelled_exc_class()):
+            return await tasks.__aexit__(kind, error, trace)
+        # What the block raised goes on as it is; the group would put it into a group.
+        await tasks.__aexit__(None, None, None)
+        return None
 
     async def __call__(
         self, tool: str, arguments: dict[str, Any], *, source: str, timeout: float
