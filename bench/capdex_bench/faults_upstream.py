@@ -53,7 +53,7 @@ class FaultUpstream:
         self.requests: Counter[str] = Counter()
         """``METHOD name`` -> requests."""
         self.gone: Counter[str] = Counter()
-        """``METHOD name`` -> connections that the other side closed while the fault was played; ``TLS`` counts
+        """``METHOD name`` -> connections that the other side closed during the fault; ``TLS`` counts
         those that waited for a handshake."""
         self._changed = threading.Condition()
         self._servers: list[asyncio.Server] = []

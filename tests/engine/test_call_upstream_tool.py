@@ -8,7 +8,6 @@ from typing import Any
 
 import anyio
 import pytest
-from tools_support import READ, TREE, catalog_of, document_source, tools_source
 
 from capdex_engine.call import Executor, Request, Response, ToolResult
 from capdex_engine.errors import (
@@ -20,6 +19,7 @@ from capdex_engine.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
+from tools_support import READ, TREE, catalog_of, document_source, tools_source
 
 pytestmark = pytest.mark.anyio
 ANSWER: dict[str, Any] = {

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools_support import FAULT, READ, TREE, catalog_of, document_source, tools_source
 
 from capdex_engine.catalog import Catalog, Source
 from capdex_engine.catalog.difference import compare_catalogs
 from capdex_engine.operation import Availability
+from tools_support import FAULT, READ, TREE, catalog_of, document_source, tools_source
 
 
 def only(catalog: Catalog) -> Any:
