@@ -94,6 +94,8 @@ class Served:
     url: str
     log: list[str]
     """The lines it has logged so far."""
+    trail: list[str]
+    """The lines of standard output so far: the audit trail, unless it goes elsewhere."""
 
 
 @contextmanager
@@ -101,18 +103,21 @@ def capdex_serve(config: Path, environ: Mapping[str, str]) -> Iterator[Served]:
     """Run ``capdex serve`` on a configuration until the end of the block."""
     command = [sys.executable, "-c", CAPDEX, "serve", "--port", "0", "--config", str(config)]
     with started(command, environ, stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
+        assert process.stderr is not None and process.stdout is not None
         log: list[str] = []
+        trail: list[str] = []
         for line in process.stderr:
             log.append(line)
             if (found := _SERVING.search(line)) is not None:
                 break
         else:
             raise AssertionError("capdex did not start: " + "".join(log))
-        reader = threading.Thread(target=log.extend, args=(process.stderr,), daemon=True)
-        reader.start()
-        yield Served(found[1], log)
+        # A server whose trail nobody reads sends no call once the pipe is full.
+        for lines, stream in ((log, process.stderr), (trail, process.stdout)):
+            threading.Thread(target=lines.extend, args=(stream,), daemon=True).start()
+        yield Served(found[1], log, trail)
         look("log of capdex serve", "".join(log))
+        look("audit trail of capdex serve", "".join(trail))
 
 
 @contextmanager
