@@ -27,8 +27,8 @@ class Masker:
         long = sorted({secret for secret in secrets if len(secret) >= MIN_LENGTH}, key=len, reverse=True)
         forms = [form for secret in long for form in _forms(secret)]
         self._pattern = re.compile(b"|".join(forms), re.DOTALL) if forms else None
-        # As JSON writes it, a character of up to four bytes has up to twelve; base64 with its end has fewer.
-        self.longest = max((12 * len(secret) + 12 for secret in long), default=0)
+        # A character of four bytes has the most in base64 of which each character is percent-encoded.
+        self.longest = max((16 * len(secret) + 18 for secret in long), default=0)
         self.hit = False
 
     def data(self, data: bytes) -> bytes:
