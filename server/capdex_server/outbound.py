@@ -35,7 +35,7 @@ from capdex_server.decoding import BodyReader
 from capdex_server.fetching import MAX_REDIRECTS, fetch_document, redirect_target
 from capdex_server.pieces import Piece
 from capdex_server.reach import Origin, allowed_origins
-from capdex_server.streams import CleanPool, HeadBound
+from capdex_server.streams import CleanPool
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds for one connection, within the call's own limit."""
@@ -251,8 +251,6 @@ async def _exchange(
         headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in answer.headers]
         received.body = BodyReader(headers, max_bytes)
         received.headers, received.status = headers, answer.status
-        if isinstance(stream := answer.extensions["network_stream"], HeadBound):
-            stream.head_ended()
         steps = 0
         async for chunk in answer.aiter_stream():
             for _ in received.body.steps(chunk):

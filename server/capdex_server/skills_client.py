@@ -29,6 +29,7 @@ from capdex_engine.skills.entries import INDEX_URL, MAX_INDEX_BYTES
 from capdex_engine.skills.render import EXECUTE_TOOL
 from capdex_server.addresses import GuardedBackend, Resolve, origin_of, resolve
 from capdex_server.logs import get_logger, hush_mcp_clients
+from capdex_server.streams import CleanPool
 
 STEP: Final = 5.0
 """Seconds for each of ``initialize``, ``initialized`` and ``resources/read``."""
@@ -61,9 +62,7 @@ class Wire(httpx2.AsyncBaseTransport):
     def __init__(self, url: str, *, max_bytes: int, resolver: Resolve, ssl_context: ssl.SSLContext) -> None:
         origin = origin_of(url)
         configured = frozenset([origin[1:]]) if origin else frozenset()
-        self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=ssl_context, network_backend=GuardedBackend(configured, resolver)
-        )
+        self._pool = CleanPool(ssl_context=ssl_context, network_backend=GuardedBackend(configured, resolver))
         self._room = max_bytes
         self.too_large = False
         self.status = 0

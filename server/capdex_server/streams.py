@@ -76,10 +76,17 @@ class HeadBound(httpcore2.AsyncNetworkStream):
 
 
 class CleanPool(httpcore2.AsyncConnectionPool):
-    """Uses no connection again on which more has come than one answer.
+    """Bounds heads alone, and uses no connection again on which more has come than one answer.
 
     The surplus would be taken for the answer to the next call, which may be another caller's.
     """
+
+    async def handle_async_request(self, request: httpcore2.Request) -> httpcore2.Response:
+        """Return the answer once its head has come."""
+        answer = await super().handle_async_request(request)
+        if isinstance(stream := answer.extensions.get("network_stream"), HeadBound):
+            stream.head_ended()
+        return answer
 
     def create_connection(self, origin: httpcore2.Origin) -> httpcore2.AsyncConnectionInterface:
         """Return a connection that counts as expired once something is left over."""

@@ -15,6 +15,7 @@ import httpx2
 
 from capdex_engine.errors import AddressRefused, CapdexError
 from capdex_server.addresses import GuardedBackend, Resolve, origin_of, resolve
+from capdex_server.streams import CleanPool
 from capdex_server.upstream.faults import PROTOCOL, REFUSED, TIMEOUT, UNREACHABLE
 
 CONNECT: Final = 10.0
@@ -43,7 +44,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._headers = headers
         self._source = source
         self._max_bytes = max_bytes
-        self._pool = httpcore2.AsyncConnectionPool(
+        self._pool = CleanPool(
             ssl_context=httpx2.create_ssl_context(trust_env=False),
             network_backend=GuardedBackend(frozenset({origin[1:]}), resolver),
             max_connections=64,
