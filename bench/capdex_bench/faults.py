@@ -26,7 +26,7 @@ import numpy as np
 
 from capdex_engine.errors import CapdexError
 
-from .faults_calls import Watch, call
+from .faults_calls import NICE, Watch, call
 from .faults_cases import FAULTS, HEALTHY, Fault, name_of, said, serialised
 from .faults_secrets import SECRET
 
@@ -224,7 +224,8 @@ def _figures(took: list[float]) -> dict[str, Any]:
 
 @contextmanager
 def _house(folder: Path, timeout: float) -> Iterator[House]:
-    with _upstream(folder) as faulty, _upstream(folder) as sound:
+    # A faulty upstream would be another machine, whose work costs the server nothing.
+    with _upstream(folder, niceness=NICE) as faulty, _upstream(folder, niceness=0) as sound:
         urls = {place: url for place, url in faulty.items() if place != "authority"}
         urls["healthy"] = sound["plain"]
         config = [f"cache = {json.dumps(str(folder / 'cache'))}", f"[limits]\ntimeout = {timeout}"]
@@ -239,8 +240,8 @@ def _house(folder: Path, timeout: float) -> Iterator[House]:
 
 
 @contextmanager
-def _upstream(folder: Path) -> Iterator[dict[str, str]]:
-    command = [sys.executable, "-m", "capdex_bench.faults_upstream", str(folder)]
+def _upstream(folder: Path, *, niceness: int) -> Iterator[dict[str, str]]:
+    command = [sys.executable, "-m", "capdex_bench.faults_upstream", str(folder), str(niceness)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # noqa: S603 - ours
         assert process.stdout is not None and process.stdin is not None  # noqa: S101 - pipes
         try:

@@ -21,6 +21,8 @@ from .faults_secrets import leaks
 
 PAUSE: Final = 4.0
 """Seconds between the answer of a fault and its next call."""
+NICE: Final = 10
+"""Of what stands for other machines."""
 _ENVELOPE: Final = {"Accept": "application/json, text/event-stream"}
 
 
@@ -86,7 +88,7 @@ async def _all(url: str, timeout: float) -> Watch:
 
 def main() -> None:
     """Call until standard input ends."""
-    os.nice(5)  # in place of another machine, whose work costs the server nothing
+    os.nice(NICE)
     watch = asyncio.run(_all(sys.argv[1], float(sys.argv[2])))
     sys.stdout.write(json.dumps(asdict(watch)))
 

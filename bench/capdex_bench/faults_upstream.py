@@ -203,8 +203,8 @@ def fault_upstream(folder: Path) -> Iterator[FaultUpstream]:
 
 
 def main() -> None:
-    """Serve in this process until standard input ends."""
-    os.nice(5)  # in place of another machine, whose work costs the server nothing
+    """Serve in this process until standard input ends; the second argument is its niceness."""
+    os.nice(int(sys.argv[2]))
     with fault_upstream(Path(sys.argv[1])) as upstream:
         addresses = {**upstream.urls, "authority": str(upstream.authority.path)}
         sys.stdout.write(json.dumps(addresses) + "\n")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 
 from capdex_engine.call.credentials import Credential, Credentials, Tokens, place, preview
 from capdex_engine.call.issues import Issue, bounded
@@ -76,9 +76,11 @@ def _all(_: Operation) -> bool:
     return True
 
 
-async def _aside(heavy: bool, work: Callable[..., _Result], *arguments: Any) -> _Result:
+async def _aside(
+    heavy: bool, work: Callable[..., _Result], *arguments: Any, limiter: CapacityLimiter | None = None
+) -> _Result:
     """Do what may take long in a thread, so that the event loop stays free."""
-    return await to_thread.run_sync(work, *arguments) if heavy else work(*arguments)
+    return await to_thread.run_sync(work, *arguments, limiter=limiter) if heavy else work(*arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,8 @@ class Executor:
         self._max_answer_bytes = max_answer_bytes
         self._checkers: OrderedDict[tuple[str, str, str], SchemaChecker] = OrderedDict()
         self._lock = threading.Lock()
+        # Of threads that work only one does: several large answers at once would hold up everything small.
+        self._large = CapacityLimiter(1)
 
     def prepare(
         self, call: Mapping[str, Any], *, allows: Allows = _all, show_credentials: bool = False
@@ -196,7 +200,7 @@ class Executor:
             max_bytes=ready.call.max_bytes or self._max_answer_bytes,
             extra={"elapsedMs": elapsed, "revision": self._catalog.revision, **ready.drift_fields},
         )
-        return await _aside(len(response.body) > _LARGE, answer)
+        return await _aside(len(response.body) > _LARGE, answer, limiter=self._large)
 
     async def _call_tool(
         self, ready: _Ready, drafted: ToolDraft, before_send: BeforeSend | None
@@ -215,7 +219,8 @@ class Executor:
             raise
         elapsed = round((self._clock() - started) * 1000)
         meta = {"elapsedMs": elapsed, "revision": self._catalog.revision, **ready.drift_fields}
-        return await _aside(True, tool_result, answer, meta, ready.call.max_bytes or self._max_answer_bytes)
+        budget = ready.call.max_bytes or self._max_answer_bytes
+        return await _aside(True, tool_result, answer, meta, budget, limiter=self._large)
 
     def _dry_run(
         self, ready: _Ready, credentials: Credentials | None = None, *, masked: bool = True

@@ -51,7 +51,7 @@ def serve_forever(run: Run) -> None:
 
     configure_logs()
     # Large answers are read in threads; while one works, each turn of the event loop waits this long for it.
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(0.0001)
     app = create_app(live_of(run), run.settings, quotas=quotas_of(run))
     with bound_socket(run.settings.host, run.settings.port) as listener:
         progress(f"serving {url_of(listener)}/mcp/agent (stop with Ctrl-C)")
