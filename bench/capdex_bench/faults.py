@@ -33,7 +33,7 @@ from .faults_secrets import SECRET
 START: Final = 120.0
 """Seconds that the server may take for its first catalog."""
 RATIO: Final = 2.0
-"""How many times its calm p99 the p99 of healthy calls may reach under faults."""
+"""How many times its p99 beside sound calls the p99 of healthy calls may reach beside faults."""
 SLACK: Final = 1.0
 """Seconds that a call may take beyond its source's time limit on a busy machine."""
 _SERVE: Final = """
@@ -81,7 +81,8 @@ def measure_faults(
     """Call every fault, then time healthy calls with and without all of them; return the figures.
 
     Args:
-        seconds: Of each stretch of healthy calls; a round has a calm and a faulty one.
+        seconds: Of each stretch of healthy calls; a round has one alone, one beside as many other calls that
+            are sound, and one beside faults.
         rounds: How often.
         rate: Healthy calls a second.
         timeout: Of the server for one upstream call, in seconds.
@@ -108,15 +109,17 @@ async def _measured(
         before = house.rss()
         say(f"{len(FAULTS)} faults, one after another")
         rows = [await _row(client, fault, house, watch) for fault in FAULTS]
+        alone: list[float] = []
         calm: list[float] = []
         faulty: list[float] = []
-        calls = 0
+        sound_calls = calls = 0
         for number in range(rounds):
             say(f"round {number + 1} of {rounds}")
-            calm += await _healthy(client, seconds, rate, watch)
-            more, count = await _under_faults(client, house, seconds, rate, watch)
-            faulty += more
-            calls += count
+            alone += await _healthy(client, seconds, rate, watch)
+            more, count = await _beside("sound", client, house, seconds, rate, watch)
+            calm, sound_calls = calm + more, sound_calls + count
+            more, count = await _beside("faults", client, house, seconds, rate, watch)
+            faulty, calls = faulty + more, calls + count
             await asyncio.sleep(house.timeout)  # what is still under way belongs to no calm stretch
         alive = house.server.poll() is None and (await client.get("/healthz")).status_code == 200
     watch.look("log", house.log.read_text(encoding="utf-8", errors="replace"))
@@ -124,9 +127,11 @@ async def _measured(
         "rows": rows,
         "timeout": house.timeout,
         "rate": rate,
+        "alone": _figures(alone),
         "calm": _figures(calm),
         "faulty": _figures(faulty),
         "ratio": round(_p99(faulty) / _p99(calm), 2),
+        "sound_calls": sound_calls,
         "fault_calls": calls,
         "rss_before": before,
         "rss_after": house.rss(),
@@ -153,7 +158,7 @@ def failures(figures: Mapping[str, Any]) -> list[str]:
         if row[method]["seconds"] > late
     ]
     if figures["ratio"] > RATIO:
-        found.append(f"p99 of healthy calls is {figures['ratio']} times the calm one")
+        found.append(f"p99 of healthy calls is {figures['ratio']} times that beside sound calls")
     return found
 
 
@@ -195,11 +200,14 @@ async def _healthy(client: httpx2.AsyncClient, seconds: float, rate: float, watc
     return took
 
 
-async def _under_faults(
-    client: httpx2.AsyncClient, house: House, seconds: float, rate: float, watch: Watch
+async def _beside(
+    kind: str, client: httpx2.AsyncClient, house: House, seconds: float, rate: float, watch: Watch
 ) -> tuple[list[float], int]:
-    """Time healthy calls while another process calls all faults; return times and the calls of faults."""
-    command = [sys.executable, "-m", "capdex_bench.faults_calls", house.url, str(house.timeout)]
+    """Time healthy calls while another process calls all faults, or as often something sound.
+
+    Return their times, and the number of the other process's calls.
+    """
+    command = [sys.executable, "-m", "capdex_bench.faults_calls", house.url, str(house.timeout), kind]
     pipe = asyncio.subprocess.PIPE
     other = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
     assert other.stdout is not None  # noqa: S101 - a pipe

@@ -1,8 +1,8 @@
 """Calls of faults through ``/mcp/agent``, and a look at what is answered.
 
-``python -m capdex_bench.faults_calls URL TIMEOUT`` calls all faults, each again and again, until its
-standard input ends; then it prints what it has seen as JSON. It is a process of its own, so that reading
-its answers delays nobody whose calls are timed.
+``python -m capdex_bench.faults_calls URL TIMEOUT faults`` calls all faults, each again and again, until its
+standard input ends (``sound``: as many callers of a sound operation); then it prints what it has seen as
+JSON. It is a process of its own, so that reading its answers delays nobody whose calls are timed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import httpx2
 
-from .faults_cases import FAULTS, Fault, name_of, said
+from .faults_cases import FAULTS, FINE, Fault, name_of, said
 from .faults_secrets import leaks
 
 PAUSE: Final = 4.0
@@ -63,14 +63,14 @@ async def _again(client: httpx2.AsyncClient, fault: Fault, first: float, watch: 
             await asyncio.sleep(PAUSE)
 
 
-async def _all(url: str, timeout: float) -> Watch:
+async def _all(url: str, timeout: float, *, sound: bool) -> Watch:
     watch = Watch()
     limits = httpx2.Limits(max_connections=None)
     async with httpx2.AsyncClient(
         base_url=url, timeout=timeout + 30, trust_env=False, limits=limits
     ) as client:
         callers = [
-            asyncio.create_task(_again(client, fault, PAUSE * place / len(FAULTS), watch))
+            asyncio.create_task(_again(client, FINE if sound else fault, PAUSE * place / len(FAULTS), watch))
             for place, fault in enumerate(FAULTS)
         ]
         await asyncio.sleep(PAUSE)
@@ -89,7 +89,7 @@ async def _all(url: str, timeout: float) -> Watch:
 def main() -> None:
     """Call until standard input ends."""
     os.nice(NICE)
-    watch = asyncio.run(_all(sys.argv[1], float(sys.argv[2])))
+    watch = asyncio.run(_all(sys.argv[1], float(sys.argv[2]), sound=sys.argv[3] == "sound"))
     sys.stdout.write(json.dumps(asdict(watch)))
 
 

@@ -49,17 +49,21 @@ def write_page(figures: Mapping[str, Any], folder: Path) -> str:
 
 
 def _summary(figures: Mapping[str, Any]) -> list[str]:
-    calm, faulty = figures["calm"], figures["faulty"]
+    alone, calm, faulty = figures["alone"], figures["calm"], figures["faulty"]
     return [
-        f"Healthy calls to another API, {figures['rate']:g} a second, in turn without faults and while each "
-        f"of the {len(figures['rows'])} faults was called again {PAUSE:g} s after its last answer:",
+        f"Healthy calls to another API, {figures['rate']:g} a second, in turn alone, beside "
+        f"{len(figures['rows'])} callers of something sound, and while each of as many faults was called "
+        f"again {PAUSE:g} s after its last answer:",
         "",
         "| | calls | p50 ms | p99 ms |",
         "|---|--:|--:|--:|",
-        f"| calm | {calm['calls']} | {calm['p50_ms']} | {calm['p99_ms']} |",
-        f"| under faults ({figures['fault_calls']} calls) | {faulty['calls']} | {faulty['p50_ms']} "
+        f"| alone | {alone['calls']} | {alone['p50_ms']} | {alone['p99_ms']} |",
+        f"| beside sound calls ({figures['sound_calls']}) | {calm['calls']} | {calm['p50_ms']} "
+        f"| {calm['p99_ms']} |",
+        f"| beside faults ({figures['fault_calls']}) | {faulty['calls']} | {faulty['p50_ms']} "
         f"| {faulty['p99_ms']} |",
-        f"| ratio (at most {RATIO:g}) | | {faulty['p50_ms'] / calm['p50_ms']:.2f} | {figures['ratio']:.2f} |",
+        f"| faults to sound (at most {RATIO:g}) | | {faulty['p50_ms'] / calm['p50_ms']:.2f} "
+        f"| {figures['ratio']:.2f} |",
         "",
         f"- The server {'still answers' if figures['alive'] else 'is gone'}. `internal_error`: "
         f"{len(figures['internal'])}. Answers other than expected: {len(figures['wrong'])}.",

@@ -11,8 +11,8 @@ _STEP: Final = 64 * 1024
 """Most bytes that one step may inflate to."""
 _SLACK: Final = 256 * 1024
 """Bytes as sent that are always read."""
-_CHUNK: Final = 128
-"""Bytes that a chunk counts for beside its own: a body in chunks of one byte would take minutes."""
+_CHUNK: Final = 512
+"""Bytes that a chunk counts for beside its own: parsing 9,000 chunks takes a tenth of a second."""
 _MEMBER: Final = 1024
 """Bytes that a further gzip member counts for: opening one takes time, and an empty one gives nothing."""
 

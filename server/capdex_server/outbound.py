@@ -45,6 +45,10 @@ MAX_CONNECTIONS: Final = 256
 """Of one source; further calls wait within their time."""
 _AT_ONCE: Final = 4
 """Steps until others may go on: one read may bring thousands of chunks, or inflate to megabytes."""
+_IN_A_ROW: Final = 64
+"""Steps after which a body rests: one of thousands of tiny chunks would take every other turn of the loop."""
+_REST: Final = 0.004
+"""Seconds."""
 _HOP_BY_HOP: Final = frozenset(
     {"host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
     | {"content-length"}
@@ -255,7 +259,9 @@ async def _exchange(
         async for chunk in answer.aiter_stream():
             for _ in received.body.steps(chunk):
                 steps += 1
-                if steps % _AT_ONCE == 0:
+                if steps % _IN_A_ROW == 0:
+                    await anyio.sleep(_REST)
+                elif steps % _AT_ONCE == 0:
                     await anyio.lowlevel.checkpoint()
             if received.body.truncated:
                 break
