@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import anyio
 
+from capdex_engine.call import ToolResult
 from capdex_engine.errors import (
     CapdexError,
     ConfigurationError,
@@ -33,6 +34,8 @@ from capdex_server.logs import get_logger
 OK: Final = "ok"
 ERROR_STATUS: Final = "error_status"
 """The upstream answered, with a status of 400 or more."""
+ERROR_RESULT: Final = "error_result"
+"""A tool of an MCP server, or a skill, answered that it failed (``isError``)."""
 CANCELLED: Final = "cancelled"
 """The client went away, or the server was stopped."""
 FORBIDDEN: Final = "forbidden"
@@ -166,9 +169,8 @@ class Entry:
         except BaseException as error:
             await self.close(self._outcome(error))
             raise
-        status = result.get("status")
-        outcome = ERROR_STATUS if isinstance(status, int) and status >= 400 else OK
-        await self.close(outcome if self._sent else DRY_RUN, status=status, bytes=result.get("bytes"))
+        outcome, facts = _ending(result)
+        await self.close(outcome if self._sent else DRY_RUN, **facts)
         return result
 
     async def close(self, outcome: str, *, status: int | None = None, bytes: int | None = None) -> None:
@@ -208,6 +210,18 @@ class Entry:
     def _unavailable(self, error: OSError) -> AuditUnavailable:
         _log.error("audit.refused", reference_id=self._id, reason=str(error))
         return AuditUnavailable(self._id)
+
+
+def _ending(result: dict[str, Any]) -> tuple[str, dict[str, int | None]]:
+    """Return the outcome of a result, and the numbers that stand beside it.
+
+    A tool's own result has no status, and whatever else stands in it is the upstream's word.
+    """
+    if isinstance(result, ToolResult):
+        return ERROR_RESULT if result.failed else OK, {"bytes": result.bytes}
+    status = result.get("status")
+    outcome = ERROR_STATUS if isinstance(status, int) and status >= 400 else OK
+    return outcome, {"status": status, "bytes": result.get("bytes")}
 
 
 def _append_of(config: AuditConfig) -> Append | None:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import uuid4
 
+from capdex_engine.call import ToolResult
 from capdex_engine.errors import ConfigurationError
 from capdex_server.audit import stamp, utc_now
 from capdex_server.callers import Caller
@@ -84,10 +85,11 @@ class QueryLog:
 
     async def executed(self, caller: Caller, name: str, result: Mapping[str, Any]) -> None:
         """Record a capability that was called with success after a search that showed it."""
-        if self._writer is None or not isinstance(result.get("status"), int) or result["status"] >= 400:
+        if self._writer is None or not _succeeded(result):
             return
+        told = result["_meta"] if isinstance(result, ToolResult) else result
         for row in reversed(self._searches.get(caller.name, ())):
-            if name in row["matches"] and row["revision"] == result.get("revision"):
+            if name in row["matches"] and row["revision"] == told.get("revision"):
                 return await self._write({**row, "executed": name})
 
     async def _write(self, row: Mapping[str, Any]) -> None:
@@ -99,3 +101,10 @@ class QueryLog:
             if not self._failing:
                 _log.warning("query_log.failed", reason=str(error))
             self._failing = True
+
+
+def _succeeded(result: Mapping[str, Any]) -> bool:
+    """Return whether a call was sent and went well."""
+    if isinstance(result, ToolResult):
+        return not result.failed
+    return isinstance(result.get("status"), int) and result["status"] < 400

@@ -100,6 +100,13 @@ def called(request):
         return None
     if MODE == "garbage-answer":
         return answer(request, {"content": "text", "isError": "maybe"})
+    if MODE == "odd-block":
+        return answer(request, {"content": [7, {"type": "alien", "x": 1}]})
+    if MODE == "odd-flag":
+        return answer(request, {"content": [], "isError": "maybe"})
+    if MODE == "not-finite":
+        numbers = {"none": float("nan"), "most": float("inf"), "some": [1.5]}
+        return answer(request, {"content": [], "structuredContent": numbers})
     if MODE == "huge":
         return raw(b'{"jsonrpc": "2.0", "id": 1, "result": "' + b"x" * (40 * 1024 * 1024))
     if MODE == "error":

@@ -148,6 +148,8 @@ async def test_one_malformed_tool_costs_the_others_nothing(tmp_path: Path) -> No
         ("dies-calling", UpstreamUnreachable.code),
         ("never-answers", UpstreamTimeout.code),
         ("garbage-answer", UpstreamProtocolError.code),
+        ("odd-block", UpstreamProtocolError.code),
+        ("odd-flag", UpstreamProtocolError.code),
         ("huge", UpstreamProtocolError.code),
         ("error", UpstreamProtocolError.code),
     ],
@@ -161,6 +163,13 @@ async def test_a_call_that_goes_wrong_says_how_and_is_not_called_repeatable(
     assert (error["code"], error["retryable"], error["capability"]) == (code, False, mode)
     assert "\u202e" not in error["message"]
     assert "no budget left" in error["message"] or mode != "error"
+
+
+async def test_what_is_no_number_of_json_is_null(tmp_path: Path) -> None:
+    async with serving(settings_of(tmp_path, {"odd": "not-finite"})) as (http, live, _):
+        await until(lambda: live.ready)
+        result = await execute(http, "not-finite", body={})
+    assert result["structuredContent"] == {"none": None, "most": None, "some": [1.5]}
 
 
 async def test_a_call_that_is_given_up_is_cancelled_at_the_server(tmp_path: Path) -> None:

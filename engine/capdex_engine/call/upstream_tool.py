@@ -13,6 +13,8 @@ from capdex_engine.call.issues import Issue, issue
 from capdex_engine.call.tool import MISSING, Call
 from capdex_engine.operation import SLOTS, Operation
 
+_NO_NUMBERS: Final = ("NaN", "Infinity")
+"""As ``json`` writes them."""
 _MARK_ROOM: Final = 160
 """Bytes that what is said of a cut block may take."""
 
@@ -43,7 +45,21 @@ class CallTool(Protocol):
 
 
 class ToolResult(dict[str, Any]):
-    """A tool's own result, to be passed on as it is."""
+    """A tool's own result, to be passed on as it is.
+
+    Args:
+        result: As it is passed on.
+        bytes: Of the whole as JSON, before anything was cut.
+    """
+
+    def __init__(self, result: Mapping[str, Any], *, bytes: int) -> None:
+        super().__init__(result)
+        self.bytes = bytes
+
+    @property
+    def failed(self) -> bool:
+        """Whether the tool says so."""
+        return self.get("isError") is True
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +115,20 @@ def tool_result(answer: Mapping[str, Any], meta: Mapping[str, Any], max_bytes: i
     own = answer.get("_meta")
     whole = {**_speakable(answer), "_meta": {**(own if isinstance(own, dict) else {}), **meta}}
     total = size(whole)
-    return ToolResult(whole if total <= max_bytes else _fitted(whole, total, max_bytes))
+    return ToolResult(whole if total <= max_bytes else _fitted(whole, total, max_bytes), bytes=total)
 
 
 def _speakable(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer fit for UTF-8: halves of surrogate pairs become "?"."""
+    """Return the answer fit for JSON in UTF-8.
+
+    Halves of surrogate pairs become "?", and what is no number of JSON (NaN, Infinity) becomes null.
+    """
     text = json.dumps(answer, ensure_ascii=False)
     sound = text.encode("utf-8", "replace").decode()
-    return dict(answer) if sound == text else json.loads(sound)
+    if sound == text and not any(word in text for word in _NO_NUMBERS):
+        return dict(answer)
+    spoken: dict[str, Any] = json.loads(sound, parse_constant=lambda _: None)
+    return spoken
 
 
 def _fitted(whole: dict[str, Any], total: int, max_bytes: int) -> dict[str, Any]:

@@ -39,7 +39,8 @@ def audit(
     outcome: Annotated[
         str | None,
         typer.Option(
-            help="ok, error_status, dry_run, unfinished, cancelled, forbidden, drift, or an error's code."
+            help="ok, error_status, error_result, dry_run, unfinished, cancelled, forbidden, drift, or an "
+            "error's code."
         ),
     ] = None,
     since: Annotated[
