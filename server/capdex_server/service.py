@@ -182,17 +182,17 @@ class Service:
 
     async def _execute(self, caller: Caller, arguments: object, entry: Entry) -> dict[str, Any]:
         if self.live.ready:  # what is refused before its name is looked up stands in the trail under it too
-            entry.look_up(self.live.current.catalog.get)
+            self._look_up(entry, caller, self.live.current)
         call = await self.quotas.counted(caller.tenant, EXECUTE_SCOPE, read_call, arguments)
         snapshot = await self._snapshot()
-        entry.look_up(snapshot.catalog.get)
+        self._look_up(entry, caller, snapshot)
         permitted = snapshot.permissions(caller, self.policy)
         with self._slots.one() as slot:
 
             async def before_send(operation: Operation) -> None:
                 # A place first: a call that finds none is not sent, and takes nothing of a quota. The trail
                 # last: what it says was started is sent.
-                await slot.take(snapshot.owners.get(operation.source, operation.source), operation.name)
+                await slot.take(_holder(snapshot, operation), operation.name)
                 await self.quotas.call(caller.tenant, operation, snapshot.aliases)
                 await entry.started(operation)
 
@@ -211,11 +211,22 @@ class Service:
             "execute",
             caller=caller.name,
             capability=call.name,
-            status=result.get("status"),
+            status=None if isinstance(result, ToolResult) else result.get("status"),
             dry_run=call.dry_run,
-            elapsed_ms=result.get("elapsedMs"),
+            elapsed_ms=told.get("elapsedMs"),
         )
         return result
+
+    def _look_up(self, entry: Entry, caller: Caller, snapshot: Snapshot) -> None:
+        """Find what a name stands for; of skills of several tenants with one name, the caller's own."""
+
+        def find(name: str) -> Operation | None:
+            found = snapshot.catalog.get(name)
+            if found is None or not found.is_skill:
+                return found
+            return snapshot.permissions(caller, self.policy).find(name) or found
+
+        entry.look_up(find)
 
     async def _capability(self, caller: Caller, name: str) -> dict[str, Any]:
         snapshot = await self._snapshot()
@@ -227,6 +238,13 @@ class Service:
             raise NotExecutable(operation.name, operation.reason or "it is kept out of the catalog")
         described = await anyio.to_thread.run_sync(_described, snapshot, operation)
         return {**described, "revision": permitted.revision}
+
+
+def _holder(snapshot: Snapshot, operation: Operation) -> str:
+    """Return whose places a call takes: its source's; of skills each configuration's, a tenant's own."""
+    if operation.is_skill:
+        return operation.source
+    return snapshot.owners.get(operation.source, operation.source)
 
 
 def _explained(answer: dict[str, Any], result: SearchResult) -> dict[str, Any]:

@@ -176,9 +176,12 @@ def combine(
             loaded.failures[file], loaded.names[file] = error, (file, name)
         if reading.skipped:
             loaded.skipped[name] = reading.skipped
-        alone = len({*reading.unreadable, *(doc.location for doc in reading.docs)}) == 1
+        # Skills of a workspace are named alike whether or not other tenants have any.
+        several = (
+            config.kind == "skills" or len({*reading.unreadable, *(d.location for d in reading.docs)}) > 1
+        )
         for doc in reading.docs:
-            own = name if alone else doc.long_name
+            own = doc.long_name if several else name
             held = secrets.held("", name, defaults.of(name, doc.long_name))
             mine = {tenant: secrets.held(tenant, name) for tenant in config.tenant_credentials}
             held_by_any = HeldByAny((held, *mine.values()))

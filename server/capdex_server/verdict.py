@@ -17,7 +17,7 @@ from capdex_server.config import RuleConfig
 from capdex_server.policy import Policy, shown
 
 Kind = Literal["allow", "deny"]
-Reason = Literal["left_out", "read_only", "deny", "allow", "no_allow_rule"]
+Reason = Literal["left_out", "other_tenant", "read_only", "deny", "allow", "no_allow_rule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +74,22 @@ class Verdict:
     """The rule that decides; with ``no_allow_rule`` the one that comes nearest, if there is any."""
 
 
-def judge(policy: Policy, caller: Caller, operation: Operation, aliases: Aliases) -> Verdict:
-    """Decide as :meth:`Policy.allows` does, and say why.
+def judge(
+    policy: Policy, caller: Caller, operation: Operation, aliases: Aliases, *, seen: bool = True
+) -> Verdict:
+    """Decide as :meth:`Snapshot.permissions` does, and say why.
 
     Args:
         policy: The server's.
         caller: With its rules.
         operation: Of a catalog; one that the settings leave out is nobody's.
         aliases: Of that catalog.
+        seen: Whether its source is for the caller's tenant.
     """
     if operation.availability is Availability.LEFT_OUT:
         return Verdict(False, "left_out")
+    if not seen:
+        return Verdict(False, "other_tenant")
     if policy.read_only and not operation.read_only:
         return Verdict(False, "read_only")
     denied = [one for one in _checks("deny", caller.deny, operation, aliases) if one.fits]

@@ -86,8 +86,8 @@ class Catalog:
 
     def revision_of(self, allowed: Allowed) -> str:
         """Return the revision of the allowed operations alone: what the others do leaves it as it is."""
-        known = (op for op in self._by_name.values() if allowed(op))
-        return _revision(known)
+        known = (op for name, one in self._by_name.items() for op in self._namesakes.get(name, (one,)))
+        return _revision(op for op in known if allowed(op))
 
     def details(self, operation: Operation) -> OperationDetails:
         """Return schemas, server and security of an operation; empty for one whose structure is broken."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -45,9 +46,12 @@ def explain(
     with reported_errors(as_json), prepared(spec, config) as run:
         who = _caller(run.settings, caller)
         snapshot = load_snapshot(run)
-        operation = _operation(snapshot.catalog, name)
+        # Skills of several tenants may have one name: the caller's own is asked about.
+        own = snapshot.catalog.get(name, allowed=partial(snapshot.sees, who))
+        operation = own or _operation(snapshot.catalog, name)
         policy = Policy(read_only=run.settings.read_only or read_only)
-        verdict = judge(policy, who, operation, snapshot.aliases)
+        seen = snapshot.sees(who, operation)
+        verdict = judge(policy, who, operation, snapshot.aliases, seen=seen)
         print_json(_to_json(who, operation, verdict)) if as_json else _print(who, operation, verdict)
 
 
@@ -134,6 +138,7 @@ def _message(caller: Caller, verdict: Verdict) -> str:
     near = f" The nearest is {verdict.rule}." if verdict.rule else f" {caller.name} has none at all."
     return {
         "left_out": "The source's settings leave it out: it is there for no caller.",
+        "other_tenant": "It is of a workspace that is for other tenants, whatever the rules say.",
         "read_only": "The server is read-only, and it can change something.",
         "deny": f"{verdict.rule} fits.",
         "allow": f"{verdict.rule} fits, and no deny rule does.",
