@@ -138,13 +138,15 @@ NOTES = '[sources.notes]\nkind = "mcp"\ncommand = "x"\ntrusted = true\n'
 
 
 @asynccontextmanager
-async def governed(folder: Path, text: str, notes: Notes | None = None) -> AsyncIterator[Served]:
-    """Serve a configuration; with ``notes``, these stand for the source ``notes``."""
+async def governed(
+    folder: Path, text: str, notes: Notes | None = None, *, more: str = ""
+) -> AsyncIterator[Served]:
+    """Serve a configuration; with ``notes``, these stand for the source ``notes``, with ``more`` settings."""
     trail, queries = folder / "audit.jsonl", folder / "queries.jsonl"
     head = f'cache = "{folder / "cache"}"\n'
     tables = f'[audit]\nto = "{trail}"\n[query_log]\npath = "{queries}"\n'
     path = folder / "capdex.toml"
-    path.write_text(head + text + tables + (NOTES if notes else ""))
+    path.write_text(head + text + tables + (NOTES + more if notes else ""))
     settings = load_settings(path, {})
     outbound = Outbound.from_settings(settings)
     upstreams = Upstreams(settings, {}, connect=lambda *_: notes.connect) if notes else None

@@ -102,6 +102,21 @@ async def test_what_a_tenant_is_told_is_the_same_whatever_skills_another_has(tmp
     assert told[0] == told[1] == told[2] == told[3]
 
 
+async def test_what_is_left_out_of_a_source_is_in_no_revision(tmp_path: Path) -> None:
+    """So who may call all there is is told the same as who may not call another tenant's skill."""
+    left = "exclude = ['name:burn_note']\n"
+    told = []
+    with two_servers() as (a, b):
+        for number, text in enumerate((workspace("alpha", "acme", a.url), both(a.url, b.url))):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            # The table of the notes stands last in the file.
+            async with governed(folder, text + PAIR, Notes(), more=left) as capdex:
+                assert (await capdex.rest("ann", "GET", "/capabilities/burn_note")).status_code == 404
+                told.append((await capdex.rest("ann", "GET", "/readyz")).json())
+    assert told[0] == told[1] and told[0]["operations"] == 3
+
+
 async def _everything(capdex: Served, who: str) -> list[Any]:
     async with capdex.agent(who) as agent:
         told: list[Any] = [one.description for one in (await agent.list_tools()).tools]

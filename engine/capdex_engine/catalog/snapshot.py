@@ -47,8 +47,9 @@ class Catalog:
         self.operations = tuple(op for op in everything if not is_out(op))
         self.kept_out = tuple(op for op in everything if is_out(op))
         self.report = report
-        self.revision = _revision(everything)
         known = [op for op in everything if op.availability is not Availability.LEFT_OUT]
+        # What is left out is nobody's: it has no part in what any caller is told.
+        self.revision = _revision(known)
         self._by_name = {operation.name: operation for operation in known}
         self._namesakes = _namesakes(known)
         self._by_key = _by_key(known)
