@@ -179,6 +179,8 @@ def test_a_files_own_type_counts_where_the_document_leaves_it_open(documented: s
         ("text/plain; charset=iso-8859-1", "text/plain; charset=iso-8859-1"),
         ("text/plain; charset=nonsense", REFUSED),
         ("text/plain; charset=base64", REFUSED),
+        ("text/plain; charset=punycode", REFUSED),
+        ("text/plain; charset=IDNA", REFUSED),
     ],
 )
 def test_a_callers_charset_is_the_one_that_is_written(wanted: str, sent: str) -> None:

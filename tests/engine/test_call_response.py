@@ -65,6 +65,9 @@ def test_the_envelope_holds_what_came_back():
         (b'"\xe9"', "application/json; charset=latin-1", "é"),
         (b"1", "text/plain", "1"),
         (b"x", "text/plain; charset=idna", "x"),
+        (b"xn--4ca", "text/plain; charset=idna", "xn--4ca"),
+        (b"\\x41", "text/plain; charset=unicode_escape", "\\x41"),
+        (b'"a-4ca"', "application/json; charset=punycode", "a-4ca"),
         ("é".encode(), "text/plain", "é"),
         (b"\xe9", "text/plain; charset=ISO-8859-1", "é"),
         (b"\xe9", "text/html", "é"),
@@ -141,6 +144,12 @@ def test_a_credential_is_masked_in_every_usual_form(form):
     assert found["masked"] is True
     assert form not in json.dumps(found, ensure_ascii=False)
     assert found["body"]["a"] == ["x***y"]
+
+
+def test_a_credential_beyond_ascii_is_masked_where_its_bytes_were_read_as_latin_1():
+    echo = SECRET.encode().decode("latin-1")
+    found = answered(json.dumps({"seen": echo}).encode(), secrets=(SECRET,), headers=(("X-E", echo),))
+    assert (found["body"], found["headers"]["x-e"]) == ({"seen": "***"}, "***")
 
 
 @pytest.mark.parametrize("secret", ["sesame", 'se/cr"et é+', "\xff\xfe\xfd\xff?>~~", "x" * 41])

@@ -19,12 +19,15 @@ _WINDOW: Final = 16 * 1024
 class Masker:
     """Replaces exact occurrences of secrets: raw, percent-encoded, JSON-escaped, base64.
 
+    A header's bytes are often read as Latin-1, here and at upstreams that echo them, so a secret beyond
+    ASCII is replaced as it reads then, too.
     Base64 of a longer text that holds a secret, such as a whole header, loses the characters that hold it.
     ``hit`` tells whether anything was replaced; no form of a secret has more than ``longest`` bytes.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        long = sorted({secret for secret in secrets if len(secret) >= MIN_LENGTH}, key=len, reverse=True)
+        known = {text for secret in secrets if len(secret) >= MIN_LENGTH for text in (secret, _misread(secret))}
+        long = sorted(known, key=len, reverse=True)
         forms = [form for secret in long for form in _forms(secret)]
         self._pattern = re.compile(b"|".join(forms), re.DOTALL) if forms else None
         # A character of four bytes has the most in base64 of which each character is percent-encoded.
@@ -85,6 +88,11 @@ class Masker:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return MASK if self.text(json.dumps(value)) == MASK else value
         return value
+
+
+def _misread(secret: str) -> str:
+    """Return a secret as it reads where its bytes are taken for Latin-1."""
+    return secret.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
 def _forms(secret: str) -> list[bytes]:

@@ -14,6 +14,8 @@ from capdex_engine.operation import MediaType
 
 _MEDIA_TYPE: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+/[\w!#$%&'*+.^`|~-]+(?:\s*;[ -~]*)?", re.ASCII)
 _CHARSET: Final = re.compile(r";\s*charset\s*=\s*\"?([\w.:-]+)", re.IGNORECASE | re.ASCII)
+_NO_CHARSETS: Final = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape"})
+"""Codecs of Python's that are for host names and source code; the first two take minutes for 100 KB."""
 
 
 class Kind(StrEnum):
@@ -70,7 +72,7 @@ def charset_of(content_type: str) -> str | None:
         "".encode(found[1])
     except (LookupError, ValueError):
         return None
-    return found[1]
+    return None if codecs.lookup(found[1]).name in _NO_CHARSETS else found[1]
 
 
 @dataclass(frozen=True, slots=True)
