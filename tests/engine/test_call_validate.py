@@ -196,6 +196,12 @@ def test_a_path_parameter_is_required_whatever_the_document_says():
         prepared(found, operation(path="/x/{id}"))
 
 
+def test_a_header_that_is_given_in_two_casings_is_told():
+    found = details(parameter("X-Trace", "header", STRING), parameter("Accept", "header", STRING))
+    (told,) = whole_issues(found, headerParams={"X-Trace": "a", "x-trace": "b", "accept": "c", "ACCEPT": "d"})
+    assert (told["pointer"], told["message"]) == ("/x-trace", "header/x-trace is X-Trace, which is given too")
+
+
 def test_header_names_match_in_any_casing():
     shown = prepared(details(parameter("X-Ids", "header")), headerParams={"x-ids": "1"})
     assert shown["headers"]["X-Ids"] == "1"

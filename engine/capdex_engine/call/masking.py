@@ -26,8 +26,8 @@ class Masker:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        known = {text for secret in secrets if len(secret) >= MIN_LENGTH for text in (secret, _misread(secret))}
-        long = sorted(known, key=len, reverse=True)
+        known = {secret for secret in secrets if len(secret) >= MIN_LENGTH}
+        long = sorted({*known, *map(_misread, known)}, key=len, reverse=True)
         forms = [form for secret in long for form in _forms(secret)]
         self._pattern = re.compile(b"|".join(forms), re.DOTALL) if forms else None
         # A character of four bytes has the most in base64 of which each character is percent-encoded.

@@ -90,7 +90,7 @@ def _slot(
     location: Location, details: OperationDetails, call: Call, checker: SchemaChecker, issues: list[Issue]
 ) -> dict[str, Any]:
     parameters = [each for each in details.parameters if each.location == location]
-    given = _by_documented_name(location, parameters, call.values.get(location, {}))
+    given = _by_documented_name(location, parameters, call.values.get(location, {}), issues)
     known = {each.name for each in parameters}
     for name in given:
         if name not in known and not ignored(details, location, name):
@@ -108,13 +108,19 @@ def _slot(
 
 
 def _by_documented_name(
-    location: Location, parameters: list[Parameter], given: Mapping[str, Any]
+    location: Location, parameters: list[Parameter], given: Mapping[str, Any], issues: list[Issue]
 ) -> dict[str, Any]:
-    """Header names are matched in any casing."""
+    """Header names are matched in any casing; one that is there twice so is an issue."""
     if location != "header":
         return dict(given)
     documented = {each.name.lower(): each.name for each in parameters}
-    return {documented.get(name.lower(), name): value for name, value in given.items()}
+    named: dict[str, Any] = {}
+    for name, value in given.items():
+        known = documented.get(name.lower(), name)
+        if known in named and name.lower() not in IGNORED_HEADERS:
+            issues.append(issue(location, (name,), "additionalProperties", f"is {known}, which is given too"))
+        named[known] = value
+    return named
 
 
 def _unknown(location: Location, name: str, details: OperationDetails, *, suggest: bool) -> Issue:
