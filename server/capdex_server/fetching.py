@@ -6,7 +6,7 @@ import email.utils
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
-from urllib.parse import urljoin
+from urllib.parse import quote, urljoin
 
 import anyio
 
@@ -23,6 +23,7 @@ MAX_RETRY_AFTER: Final = 3600.0
 Send = Callable[[Request], Awaitable[Response]]
 """Sends one request and follows no redirect; raises CapdexError."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_PRINTABLE: Final = "".join(map(chr, range(33, 127)))
 _ACCEPT: Final = ("Accept", "application/json, application/yaml, */*;q=0.5")
 
 
@@ -64,9 +65,16 @@ async def fetch_document(
 
 
 def redirect_target(request: Request, response: Response) -> str | None:
-    """Return the URL that a redirect leads to; None for any other answer."""
+    """Return the URL that a redirect leads to; None for any other answer, and where it is none."""
     location = _header(response, "location") if response.status in _REDIRECTS else None
-    return urljoin(request.url, location) if location else None
+    if not location:
+        return None
+    # A header's bytes were read as Latin-1.
+    ascii_location = quote(location.encode("latin-1", "replace"), safe=_PRINTABLE)
+    try:
+        return urljoin(request.url, ascii_location)
+    except ValueError:
+        return None
 
 
 async def _last_answer(send: Send, url: str, allowed: frozenset[Origin], since: Piece | None) -> Response:

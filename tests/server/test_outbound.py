@@ -169,6 +169,20 @@ async def test_a_redirect_within_the_origin_is_followed_for_get():
     assert upstream.requests[1][1]["x-key"] == "k"
 
 
+async def test_a_redirect_keeps_the_bytes_of_its_location():
+    async with both() as (upstream, outbound):
+        upstream.answer("/old", ok(b"", "Location: /café x%20y", status="302 Found"))
+        upstream.answer("/caf%C3%A9%20x%20y", ok(b"there"))
+        assert (await send(outbound, upstream.url + "/old")).body == b"there"
+
+
+@pytest.mark.parametrize("location", ["http://[::1", "http://[s3cret-value]/x", "http://[", "//[x"])
+async def test_a_redirect_to_what_is_no_url_is_the_answer(location):
+    async with both() as (upstream, outbound):
+        upstream.answer("/", ok(b"", f"Location: {location}", status="302 Found"))
+        assert (await send(outbound, upstream.url)).status == 302
+
+
 async def test_a_redirect_to_another_origin_is_the_answer():
     async with both() as (upstream, outbound), serving() as other:
         upstream.answer("/", ok(b"", f"Location: {other.url}/x", status="302 Found"))
